@@ -1,0 +1,141 @@
+/** Every number of the service in one table, with its unit and its reason. */
+
+/** Wire limits (wire §3, §5, §6, §10). */
+export const WIRE = {
+  /** bytes of one subject */
+  maxSubject: 1_024,
+  /** bytes of one request body */
+  maxBody: 65_536,
+  /** nesting depth of a body */
+  maxDepth: 32,
+  /** characters of the `auth` slot */
+  maxAuth: 8_192,
+  /** ms a caller gives by default */
+  defaultDeadlineMs: 15_000,
+  /** ms above which a caller's deadline counts as this */
+  maxDeadlineMs: 60_000,
+  /** entries of `error.details`, and bytes of them together */
+  maxDetails: 8,
+  maxDetailBytes: 2_048,
+  /** bytes of an observed run request's body */
+  maxObservedBody: 16_384,
+} as const;
+
+/** Places in flight of one service in one process (wire §3, check 3). */
+export const PLACES = {
+  service: 256,
+  /** of one owner other than `local` */
+  owner: 16,
+  /** of one gateway principal */
+  gateway: 64,
+  /** of one person behind a gateway, once known */
+  person: 8,
+  /** kept free for `local.*` other than gateways */
+  reserved: 32,
+  /** seconds a refused caller should wait */
+  retryAfterSeconds: 1,
+} as const;
+
+/** Contract limits (wire §6), checked before anything is published. */
+export const CONTRACT = {
+  maxDocumentBytes: 262_144,
+  maxClosureBytes: 1_048_576,
+  maxDepth: 32,
+  maxPattern: 256,
+  maxArtifacts: 64,
+} as const;
+
+/** *store retry*: full jitter, doubling, inside the deadline (wire §10). */
+export const STORE_RETRY = { firstMs: 10, maxMs: 500, tries: 20 } as const;
+/** *peer wait*: full jitter, doubling (wire §10). */
+export const PEER_WAIT = { firstMs: 250, maxMs: 15_000 } as const;
+/** *rescan*: claim, unfinished barriers, drain, shape proof (wire §10). */
+export const RESCAN_MS = 30_000;
+/** Polling a stage row while another replica runs the barrier. */
+export const STAGE_POLL_MS = 250;
+
+/** The store (state §1, §2). */
+export const STORE = {
+  readTimeoutMs: 5_000,
+  maxBatch: 256,
+  /** atomic batches in flight per process; the broker allows 50 per stream */
+  batchesInFlight: 16,
+  scanBatch: 256,
+  scanBatchMs: 5_000,
+  scanInactivityMs: 30_000,
+  scanRounds: 4_096,
+  scanIdleRounds: 8,
+  /** an observation trails delivery by at most this */
+  takeWaitMs: 2_000,
+  takePollMs: 20,
+  takeMaxAgeMs: 300_000,
+  containBatch: 250,
+} as const;
+
+/** Lifetimes in seconds (state §5, identity §4, §7). */
+export const LIFE = {
+  standingTtlS: 900,
+  minStandingTtlS: 5,
+  maxStandingTtlS: 86_400,
+  /** share of its life after which a credential is renewed */
+  renewAt: 0.75,
+  oneShotS: 300,
+  operatorS: 60,
+  sessionMaxS: 86_400,
+  rootMs: 90 * 86_400_000,
+  rootRenewFromMs: 60 * 86_400_000,
+  /** what the services sign for themselves; re-signed at half-life */
+  selfS: 900,
+  bearerS: 900,
+  managedBearerS: 300,
+  /** what less than this remains of is not signed */
+  minLeftS: 5,
+  skewS: 5,
+  terminalRowS: 30 * 86_400,
+  issuedMs: 86_400_000,
+  /** how much longer than what they describe inbox, issued and accepted rows live */
+  rowMarginS: 60,
+} as const;
+
+/** Sizes of credentials (state §5). */
+export const CREDENTIAL = { maxJwt: 16_384 } as const;
+
+/** Stopping (wire §9, lifecycles §8). */
+export const STOP = { drainMs: 15_000, brokerLostMs: 120_000, gatewayFinishMs: 10_000, claimReleaseMs: 3_000 } as const;
+
+/** Managers and agents (operations §6, §8). */
+export const MANAGER = { gatesPerOwner: 64, goalEntries: 4_096, uidTries: 4, activationTries: 3 } as const;
+
+/** The custodian (lifecycles §2). */
+export const CUSTODIAN = {
+  discoverQuietMs: 300,
+  discoverMinMs: 500,
+  discoverMaxMs: 3_000,
+  connzLimit: 65_536,
+  connzTimeoutMs: 10_000,
+  connzTries: 2,
+  kickTimeoutMs: 2_000,
+  kicksInFlight: 16,
+  afterKickMs: 3_000,
+  evictRounds: 3,
+  maxTargets: 4_096,
+  settleBaseMs: 1_000,
+  askReadMs: 30_000,
+  askEvictMs: 45_000,
+} as const;
+
+/** The auth callout (identity §9). */
+export const CALLOUT = { atOnce: 32, turnMs: 3_000, serverKeys: 64 } as const;
+
+/** The gateway (identity §11). */
+export const GATEWAY = {
+  maxBody: 65_536,
+  inFlight: 64,
+  peerInFlight: 8,
+  sockets: 256,
+  bodyMs: 10_000,
+  replyMs: 15_000,
+  managerReplyMs: 60_000,
+  refusalsPerMinute: 30,
+  peers: 1_024,
+} as const;
