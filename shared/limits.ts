@@ -98,7 +98,11 @@ export const LIFE = {
 } as const;
 
 /** Sizes of credentials (state §5). */
-export const CREDENTIAL = { maxJwt: 16_384 } as const;
+export const CREDENTIAL = {
+  maxJwt: 16_384,
+  /** characters of any JWT read; an authorization request quotes a CONNECT of up to `max_control_line` */
+  maxReadJwt: 131_072,
+} as const;
 
 /** Stopping (wire §9, lifecycles §8). */
 export const STOP = { drainMs: 15_000, brokerLostMs: 120_000, gatewayFinishMs: 10_000, claimReleaseMs: 3_000 } as const;
