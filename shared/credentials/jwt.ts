@@ -21,7 +21,8 @@ const TYPES: Readonly<Record<string, { issuer: KeyKind; subject: KeyKind }>> = {
   operator: { issuer: "operator", subject: "operator" },
   account: { issuer: "operator", subject: "account" },
   user: { issuer: "account", subject: "user" },
-  authorization_request: { issuer: "server", subject: "user" },
+  /** The subject is the account that runs the callout; the user to sign for is `nats.user_nkey`. */
+  authorization_request: { issuer: "server", subject: "account" },
   authorization_response: { issuer: "account", subject: "user" },
 };
 
