@@ -4,20 +4,33 @@ import type { Ports } from "./ports.ts";
 
 /**
  * What the broker said of the writes that a request sent. The host derives the reply's outcome from it (wire §5):
- * a handler never states one.
+ * a handler never states one. Each `sent` is followed by exactly one of `acked`, `refused`, `unsettled`.
  */
 export class Effects {
+  #inFlight = 0;
   #acked = 0;
   #unsettled = 0;
   #done = false;
 
-  /** A write was acknowledged, or a connection was kicked. */
+  /** A write leaves this process. */
+  sent(): void {
+    this.#inFlight += 1;
+  }
+
+  /** The write was acknowledged, or the connection kicked. */
   acked(): void {
+    this.#inFlight -= 1;
     this.#acked += 1;
   }
 
-  /** A write was sent and nothing definite came back. */
+  /** The broker refused the write: nothing happened. */
+  refused(): void {
+    this.#inFlight -= 1;
+  }
+
+  /** Nothing definite came back. */
   unsettled(): void {
+    this.#inFlight -= 1;
     this.#unsettled += 1;
   }
 
@@ -28,7 +41,7 @@ export class Effects {
 
   /** The outcome of a refusal at this point. */
   get outcome(): Outcome {
-    if (this.#unsettled > 0) return "unknown";
+    if (this.#inFlight > 0 || this.#unsettled > 0) return "unknown";
     if (this.#acked === 0) return "not-executed";
     return this.#done ? "executed" : "unknown";
   }
