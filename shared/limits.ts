@@ -104,6 +104,20 @@ export const CREDENTIAL = {
   maxReadJwt: 131_072,
 } as const;
 
+/** Every NATS connection of ours. */
+export const CONNECTION = {
+  /** ms between pings; a dead peer is noticed after two missing answers (pitfalls 1) */
+  pingIntervalMs: 15_000,
+  maxPingOut: 2,
+  /** ms until a broker must have admitted us; its own authorization timeout is 5 s */
+  connectMs: 10_000,
+  /** ms between tries to reconnect, and what is added at random */
+  reconnectMs: 250,
+  reconnectJitterMs: 250,
+  /** ms a connection has for handing over what it still holds when it is closed */
+  drainMs: 2_000,
+} as const;
+
 /** Stopping (wire §9, lifecycles §8). */
 export const STOP = { drainMs: 15_000, brokerLostMs: 120_000, gatewayFinishMs: 10_000, claimReleaseMs: 3_000 } as const;
 
