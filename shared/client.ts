@@ -124,6 +124,7 @@ export class AuthorityClient {
 
 async function exchange(
   connection: NatsConnection,
+  reply: string,
   subject: string,
   request: EndpointRequest,
   ms: number,
