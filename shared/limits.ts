@@ -43,6 +43,31 @@ export const CONTRACT = {
   maxDepth: 32,
   maxPattern: 256,
   maxArtifacts: 64,
+  /** commands of one cluster document */
+  maxCommands: 128,
+} as const;
+
+/** Members of requests and replies that have no grammar of their own, in characters or entries (operations). */
+export const ARGUMENT = {
+  runSubject: 1_024,
+  served: 1_024,
+  revokeReason: 1_024,
+  stepKey: 1_024,
+  actorToken: 4_096,
+  sentinelCreds: 16_384,
+  grantSig: 1_024,
+  label: 128,
+  /** entries of each of an actor's three lists */
+  list: 64,
+  /** entries of one side of a permission ceiling */
+  patterns: 1_024,
+  /** rows of one page of `actor-list` */
+  page: 256,
+  url: 2_048,
+  /** a commentary that another program wrote */
+  note: 65_536,
+  drainKey: 512,
+  holder: 256,
 } as const;
 
 /** *store retry*: full jitter, doubling, inside the deadline (wire §10). */
@@ -57,6 +82,8 @@ export const STAGE_POLL_MS = 250;
 /** The store (state §1, §2). */
 export const STORE = {
   readTimeoutMs: 5_000,
+  /** before the same bytes are sent again; inside a request's deadline there is time for several */
+  writeAttemptMs: 2_000,
   maxBatch: 256,
   /** atomic batches in flight per process; the broker allows 50 per stream */
   batchesInFlight: 16,
@@ -137,9 +164,55 @@ export const CUSTODIAN = {
   afterKickMs: 3_000,
   evictRounds: 3,
   maxTargets: 4_096,
+  /** principals of one request */
+  targetsPerRequest: 256,
+  /** characters of a note */
+  maxNote: 256,
   settleBaseMs: 1_000,
   askReadMs: 30_000,
   askEvictMs: 45_000,
+} as const;
+
+/** Identity providers (identity §2). */
+export const IDP = {
+  pins: 8,
+  maxToken: 8_192,
+  fetchMs: 5_000,
+  maxJwks: 65_536,
+  /** ms that fetched keys are used for; never longer, whatever happens to the provider */
+  keepMs: 300_000,
+  /** ms between fetches for an unknown `kid` */
+  cooldownMs: 30_000,
+  /** ms after a failed fetch until the next one, so that a provider in trouble is not asked once per request */
+  failedMs: 1_000,
+  minRsaBits: 2_048,
+  /** seconds that a proof may still be valid for */
+  maxAheadS: 86_400,
+  maxSubject: 255,
+  /** seconds that a development token lives (identity §12) */
+  developmentTokenS: 300,
+} as const;
+
+/** Bearers and their issuer (identity §4, §5). */
+export const BEARER = {
+  maxToken: 16_384,
+  /** entries of each list of an actor row (operations §10) */
+  maxScopes: 64,
+  /** ms that a verifier keeps `trust` for, and ms between re-reads for an unknown `kid` */
+  trustMs: 60_000,
+  rereadMs: 5_000,
+  maxKeys: 3,
+  /** ms between looks at `issuer.json` and `trust` */
+  issuerMs: 30_000,
+  /** seconds that others may keep a published JWKS */
+  jwksAgeS: 300,
+  /** seconds between publishing a key and signing with it: JWKS age, `trust` age, skew */
+  activateAfterS: 365,
+  /** seconds between a key's last signature and its removal: JWKS age, longest bearer, skew */
+  retireAfterS: 1_205,
+  /** hops of an attenuation walk (identity §6) */
+  maxHops: 16,
+  maxAgentToken: 4_096,
 } as const;
 
 /** The auth callout (identity §9). */
@@ -154,6 +227,13 @@ export const GATEWAY = {
   bodyMs: 10_000,
   replyMs: 15_000,
   managerReplyMs: 60_000,
+  /** ms for the head of a request */
+  headMs: 10_000,
   refusalsPerMinute: 30,
+  refusalWindowMs: 60_000,
   peers: 1_024,
+  /** ms within which exchange must answer for the gateway to be ready */
+  readyMs: 15_000,
+  /** seconds that a refused client should wait */
+  retryAfterS: 1,
 } as const;

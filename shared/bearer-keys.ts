@@ -1,0 +1,74 @@
+/** The keys a bearer may be signed with: `trust` as a verifier keeps it (identity §4). */
+import { type CryptoKey, importJWK, type JWK } from "jose";
+import type { VerificationKey } from "./bearer.ts";
+import { internal } from "./errors.ts";
+import { BEARER } from "./limits.ts";
+import type { Ports } from "./ports.ts";
+
+/** What a verifier reads of the `trust` row. */
+export interface TrustedIssuer {
+  readonly issuer: string;
+  readonly keys: readonly JWK[];
+}
+
+interface Kept {
+  readonly readAt: number;
+  readonly issuer: string;
+  readonly keys: ReadonlyMap<string, CryptoKey>;
+}
+
+/** One per process: `validateBearer(token, space, (kid) => keys.of(kid), ports)`. */
+export class BearerKeys {
+  readonly #read: () => Promise<TrustedIssuer>;
+  readonly #ports: Pick<Ports, "monotonic">;
+  #kept: Kept | undefined;
+  #reading: Promise<Kept> | undefined;
+
+  /** `read` gives the row from the leader; absent or unreadable, it throws what every bearer is then refused with. */
+  constructor(read: () => Promise<TrustedIssuer>, ports: Pick<Ports, "monotonic">) {
+    this.#read = read;
+    this.#ports = ports;
+  }
+
+  /** Kept 60 s and never used longer; an unknown `kid` reads again, at most every 5 s. */
+  async of(kid: string): Promise<VerificationKey | undefined> {
+    const kept = this.#youngerThan(BEARER.trustMs) ?? (await this.#refresh());
+    const known = keyOf(kept, kid);
+    if (known || this.#youngerThan(BEARER.rereadMs)) return known;
+    return keyOf(await this.#refresh(), kid);
+  }
+
+  #youngerThan(ms: number): Kept | undefined {
+    return this.#kept && this.#ports.monotonic() - this.#kept.readAt < ms ? this.#kept : undefined;
+  }
+
+  /** One read at a time, shared by all who wait for it. */
+  #refresh(): Promise<Kept> {
+    this.#reading ??= this.#load().finally(() => {
+      this.#reading = undefined;
+    });
+    return this.#reading;
+  }
+
+  async #load(): Promise<Kept> {
+    const readAt = this.#ports.monotonic(); // before the read: a slow answer is no younger for it
+    const { issuer, keys } = await this.#read();
+    const imported = await Promise.all(keys.slice(0, BEARER.maxKeys).map(importKey));
+    this.#kept = { readAt, issuer, keys: new Map(imported) };
+    return this.#kept;
+  }
+}
+
+function keyOf(kept: Kept, kid: string): VerificationKey | undefined {
+  const publicKey = kept.keys.get(kid);
+  return publicKey && { issuer: kept.issuer, publicKey };
+}
+
+async function importKey({ kid, kty, crv, x }: JWK): Promise<[string, CryptoKey]> {
+  if (kid === undefined || kty !== "OKP" || crv !== "Ed25519" || x === undefined) {
+    throw internal("trust holds a key that is no Ed25519 key with a kid");
+  }
+  const key = await importJWK({ kty, crv, x }, "EdDSA");
+  if (key instanceof Uint8Array) throw internal("trust holds a symmetric key");
+  return [kid, key];
+}
