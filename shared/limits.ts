@@ -92,6 +92,8 @@ export const STORE = {
   scanInactivityMs: 30_000,
   scanRounds: 4_096,
   scanIdleRounds: 8,
+  /** a watch asks anew after this; what it missed is found by the rescan */
+  watchPullMs: 10_000,
   /** an observation trails delivery by at most this */
   takeWaitMs: 2_000,
   takePollMs: 20,
@@ -216,7 +218,15 @@ export const BEARER = {
 } as const;
 
 /** The auth callout (identity §9). */
-export const CALLOUT = { atOnce: 32, turnMs: 3_000, serverKeys: 64 } as const;
+export const CALLOUT = {
+  atOnce: 32,
+  turnMs: 3_000,
+  serverKeys: 64,
+  /** ms from arrival to answer; the broker waits 5 s and ignores a later one */
+  answerMs: 4_500,
+  /** ms that those at work are waited for before our own connections are renewed */
+  quietMs: 1_000,
+} as const;
 
 /** The gateway (identity §11). */
 export const GATEWAY = {
