@@ -19,9 +19,7 @@ export class Turns {
   /** In order of arrival. */
   readonly #waiting = new Set<Waiter>();
   #working = 0;
-  #held = false;
   #watching = false;
-  #idle: (() => void)[] = [];
 
   constructor(ports: Ports, { atOnce, turnMs }: { atOnce: number; turnMs: number } = CALLOUT) {
     this.#ports = ports;
@@ -39,33 +37,11 @@ export class Turns {
 
   /** A turn, or `undefined` if it did not come in time. */
   take(): Promise<Turn | undefined> {
-    if (!this.#held && this.#waiting.size === 0 && this.#working < this.#atOnce) return Promise.resolve(this.#begin());
+    if (this.#waiting.size === 0 && this.#working < this.#atOnce) return Promise.resolve(this.#begin());
     return new Promise((settle) => {
       this.#waiting.add({ arrived: this.#ports.monotonic(), settle });
       void this.#watch();
     });
-  }
-
-  /**
-   * Runs `work` while nobody has a turn: a connection is renewed without a read in flight on it.
-   * Waits at most `waitMs` for those at work, since one may hang on the very connection.
-   */
-  async between(work: () => Promise<void>, waitMs: number): Promise<void> {
-    this.#held = true;
-    const limit = new AbortController();
-    try {
-      await Promise.race([this.#quiet(), this.#ports.sleep(waitMs, limit.signal).catch(() => {})]);
-      await work();
-    } finally {
-      limit.abort();
-      this.#held = false;
-      this.#admit();
-    }
-  }
-
-  #quiet(): Promise<void> {
-    if (this.#working === 0) return Promise.resolve();
-    return new Promise((resolve) => this.#idle.push(resolve));
   }
 
   #begin(): Turn {
@@ -77,13 +53,12 @@ export class Turns {
         open = false;
         this.#working -= 1;
         this.#admit();
-        if (this.#working === 0) for (const resolve of this.#idle.splice(0)) resolve();
       },
     };
   }
 
   #admit(): void {
-    while (!this.#held && this.#working < this.#atOnce) {
+    while (this.#working < this.#atOnce) {
       const [next] = this.#waiting;
       if (!next) return;
       this.#waiting.delete(next);

@@ -101,34 +101,3 @@ test("a storm's leftovers are denied while those at work go on", async () => {
   await settled();
   expect(came.filter((name) => name.endsWith("late"))).toHaveLength(497);
 });
-
-test("between turns nobody works, and the waiting get theirs afterwards", async () => {
-  const { turns, came, ask, release } = queue(stoppedClock());
-  ask("a");
-  await settled();
-  const events: string[] = [];
-  const done = turns.between(async () => {
-    events.push(`working ${turns.working}`);
-  }, 1_000);
-  ask("b");
-  await settled();
-  expect([events, came]).toEqual([[], ["a"]]);
-  await release("a");
-  await done;
-  await settled();
-  expect([events, came]).toEqual([["working 0"], ["a", "b"]]);
-});
-
-test("between turns somebody who hangs is waited for only so long", async () => {
-  const clock = stoppedClock();
-  const { turns, ask } = queue(clock);
-  ask("a");
-  await settled();
-  let ran = false;
-  const done = turns.between(async () => {
-    ran = true;
-  }, 1_000);
-  await clock.advance(1_000);
-  await done;
-  expect([ran, turns.working]).toEqual([true, 1]);
-});
