@@ -133,6 +133,9 @@ export const CREDENTIAL = {
   maxReadJwt: 131_072,
 } as const;
 
+/** What a serving user may answer: each request once, within this many seconds (wire §9). */
+export const ANSWER = { perRequest: 1, withinS: 120 } as const;
+
 /** Every NATS connection of ours. */
 export const CONNECTION = {
   /** ms between pings; a dead peer is noticed after two missing answers (pitfalls 1) */
@@ -224,8 +227,6 @@ export const CALLOUT = {
   serverKeys: 64,
   /** ms from arrival to answer; the broker waits 5 s and ignores a later one */
   answerMs: 4_500,
-  /** ms that those at work are waited for before our own connections are renewed */
-  quietMs: 1_000,
 } as const;
 
 /** The gateway (identity §11). */
