@@ -2,10 +2,8 @@
 import { isIPv4 } from "node:net";
 import type { JWK } from "jose";
 import Type, { type Static } from "typebox";
-import { Compile } from "typebox/compile";
-import { parseStrict } from "../../shared/canonical.ts";
-import { AuthorityError, textOf } from "../../shared/errors.ts";
-import { IDP, WIRE } from "../../shared/limits.ts";
+import { IDP } from "../../shared/limits.ts";
+import { document, refused } from "../../shared/secrets/document.ts";
 
 const closed = { additionalProperties: false } as const;
 const Text = Type.String({ minLength: 1, maxLength: 2_048 });
@@ -34,35 +32,27 @@ const PinsSchema = Type.Object(
   { ver: Type.Literal(1), pins: Type.Array(PinSchema, { minItems: 1, maxItems: IDP.pins }) },
   closed,
 );
-const pinsCheck = Compile(PinsSchema);
 
 export type IdpPin = Static<typeof PinSchema>;
 
+const pinsDocument = document(PinsSchema, ({ pins }) => {
+  if (new Set(pins.map(({ issuer }) => issuer)).size < pins.length) return "/pins names one issuer twice";
+  return pins.map(faultOf).find((fault) => fault !== undefined);
+});
+
 export const algorithmsOf = (pin: IdpPin): readonly IdpAlgorithm[] => pin.algorithms ?? ["EdDSA"];
 
-/** The pins of `idp.json`. Any fault refuses the start: `failed-precondition` naming the place, never the value. */
-export function parsePins(file: Uint8Array, development: boolean): IdpPin[] {
-  let value: unknown;
-  try {
-    value = parseStrict(file, { maxBytes: IDP.maxJwks, maxDepth: WIRE.maxDepth });
-  } catch (error) {
-    throw refused(textOf(error));
-  }
-  if (!pinsCheck.Check(value)) throw refused(pinsCheck.Errors(value)[0]?.instancePath ?? "");
-  for (const [at, pin] of value.pins.entries()) checkPin(pin, `/pins/${at}`, development);
-  if (new Set(value.pins.map(({ issuer }) => issuer)).size < value.pins.length) throw refused("two pins of one issuer");
-  return value.pins;
+/** The pins of `idp.json`; any fault refuses the start. A development provider counts with `--dev` alone. */
+export function parsePins(location: string, file: Uint8Array, development: boolean): IdpPin[] {
+  const { pins } = pinsDocument.decode(location, file);
+  if (!development && pins.some((pin) => pin.development)) throw refused(location, "a development provider, no --dev");
+  return pins;
 }
 
-function checkPin(pin: IdpPin, place: string, development: boolean): void {
-  if ((pin.jwksUri === undefined) === (pin.keys === undefined)) throw refused(`${place}: either jwksUri or keys`);
-  for (const name of ["url", "jwksUri"] as const) {
-    const url = pin[name];
-    if (url !== undefined && !isSafeUrl(url)) {
-      throw refused(`${place}/${name}: neither https nor http on a loopback address`);
-    }
-  }
-  if (pin.development && !development) throw refused(`${place}: a development provider outside --dev`);
+function faultOf(pin: IdpPin, at: number): string | undefined {
+  if ((pin.jwksUri === undefined) === (pin.keys === undefined)) return `/pins/${at} needs either jwksUri or keys`;
+  const unsafe = (["url", "jwksUri"] as const).find((name) => pin[name] !== undefined && !isSafeUrl(pin[name]));
+  return unsafe && `/pins/${at}/${unsafe} is neither https nor http on a loopback address`;
 }
 
 /** `https`, or `http` on a loopback literal: `localhost` may resolve elsewhere. */
@@ -76,6 +66,3 @@ export function isSafeUrl(text: string): boolean {
 /** A literal address of this machine, as it stands in a URL. */
 export const isLoopback = (hostname: string): boolean =>
   hostname === "[::1]" || (isIPv4(hostname) && hostname.startsWith("127."));
-
-const refused = (why: string): AuthorityError =>
-  new AuthorityError("failed-precondition", `idp.json is refused: ${why}`);
