@@ -30,7 +30,7 @@ export const operator = profile({
 
 /** Sees the callout service, in its own account. */
 export const operatorCallout = profile({
-  name: "operator",
+  name: "operator-callout",
   kind: "provisioned",
   bindings: {},
   rows: () => MICRO,
