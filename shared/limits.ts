@@ -136,6 +136,18 @@ export const CREDENTIAL = {
 /** What a serving user may answer: each request once, within this many seconds (wire §9). */
 export const ANSWER = { perRequest: 1, withinS: 120 } as const;
 
+/** Files of the state folder (identity §1.1). */
+export const SECRETS = { maxBytes: 1_048_576, maxDepth: 16 } as const;
+
+/** Rotation of the bearer keys (identity §5). */
+export const ISSUER = {
+  maxKeys: 3,
+  /** ms from `--next` to `--activate`: JWKS age 300 s, `trust` age 60 s, skew 5 s */
+  activateAfterMs: 365_000,
+  /** ms from its last signature to `--retire`: JWKS age 300 s, longest bearer 900 s, skew 5 s */
+  retireAfterMs: 1_205_000,
+} as const;
+
 /** Every NATS connection of ours. */
 export const CONNECTION = {
   /** ms between pings; a dead peer is noticed after two missing answers (pitfalls 1) */
@@ -158,6 +170,8 @@ export const MANAGER = { gatesPerOwner: 64, goalEntries: 4_096, uidTries: 4, act
 
 /** The custodian (lifecycles §2). */
 export const CUSTODIAN = {
+  /** replies collected and servers walked; more make a sweep incomplete */
+  maxServers: 256,
   discoverQuietMs: 300,
   discoverMinMs: 500,
   discoverMaxMs: 3_000,

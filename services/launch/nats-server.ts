@@ -126,7 +126,8 @@ async function fetchBinary(
       await rename(built, cachedBinary(cache));
       return { path: cachedBinary(cache), version, source };
     } catch (error) {
-      failures.push(`  ${source}: ${error instanceof Error ? firstLine(error.message) : String(error)}`);
+      failures.push(`  ${source}: ${reasonOf(error)}`);
+      log(`${source}: ${reasonOf(error)}`);
     } finally {
       await rm(work, { recursive: true, force: true });
     }
@@ -143,7 +144,12 @@ async function fetchBinary(
   );
 }
 
-const firstLine = (text: string): string => text.trim().split("\n").slice(0, 2).join(" ").slice(0, 300);
+/** What a failed command said last, or the error's own text. */
+function reasonOf(error: unknown): string {
+  const said = error instanceof Error && "stderr" in error ? String(error.stderr) : "";
+  const text = said.trim() || (error instanceof Error ? error.message : String(error));
+  return text.trim().split("\n").slice(-2).join(" ").slice(0, 300);
+}
 
 /**
  * The package of Debian's testing release, from the mirror this machine already uses. Sources, lists and cache are
@@ -168,6 +174,7 @@ async function fetchFromDebian(env: NodeJS.ProcessEnv, work: string, log: (line:
     "APT::Sandbox::User": "root",
     "Acquire::Languages": "none",
     "Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled": "false",
+    "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled": "false",
   };
   const flags = Object.entries(private_).flatMap(([name, value]) => ["-o", `${name}=${value}`]);
   const path = [env.PATH, "/usr/bin", "/bin", "/usr/sbin", "/sbin"].filter(Boolean).join(delimiter);
