@@ -7,7 +7,6 @@
  * ```
  */
 import type { ErrorCode } from "../../shared/errors.ts";
-import type { StepName } from "./checks.ts";
 import { CONNECT_LINE, type ConnectLine } from "./log.ts";
 
 export interface Explanation {
@@ -27,7 +26,7 @@ const STORE =
 const CORRUPT = "A row is unreadable or contradicts another one; the reason names it. See `repair-row`.";
 
 /** By the step that denied, then by code. */
-const ADVICE: Readonly<Record<StepName, Advice>> = {
+export const ADVICE: Readonly<Record<string, Advice>> = {
   turn: {
     otherwise: "More clients connect at once than the store carries, or this replica is not ready. They may try again.",
   },
@@ -83,8 +82,9 @@ export async function explain(
 
 function adviceOn({ decision, code, check }: ConnectLine): string {
   if (decision === "admitted") return "The connection was admitted.";
-  if (decision === "silent") return "Nothing was answered: no server of this operator asked, or it had stopped waiting.";
-  const advice = check !== undefined && Object.hasOwn(ADVICE, check) ? ADVICE[check as StepName] : {};
+  if (decision === "silent")
+    return "Nothing was answered: no server of this operator asked, or it had stopped waiting.";
+  const advice = (check !== undefined && Object.hasOwn(ADVICE, check) && ADVICE[check]) || {};
   const exact = code === undefined ? undefined : advice[code];
   if (exact !== undefined) return exact;
   if (code === "internal") return CORRUPT;
@@ -100,11 +100,14 @@ function connectLine(text: string): { line: ConnectLine; at?: string } | undefin
     return undefined;
   }
   if (!isConnectLine(value)) return undefined;
-  const { time, ...line } = value;
+  const { time, level, pid, hostname, msg, ...line } = value;
   return { line, ...(typeof time === "number" ? { at: new Date(time).toISOString() } : {}) };
 }
 
-function isConnectLine(value: unknown): value is ConnectLine & { readonly time?: unknown } {
+/** What the logger adds. */
+type Framed = ConnectLine & Partial<Record<"time" | "level" | "pid" | "hostname" | "msg", unknown>>;
+
+function isConnectLine(value: unknown): value is Framed {
   if (typeof value !== "object" || value === null) return false;
   const { msg, ref, decision, ms } = value as Record<string, unknown>;
   return msg === CONNECT_LINE && typeof ref === "string" && typeof decision === "string" && typeof ms === "number";

@@ -1,6 +1,6 @@
 /**
- * An ordered list of named steps, each of which adds what it established to what is known.
- * A step cannot run before those it builds on: their results are its parameter's type.
+ * An ordered list of named steps over what is known so far.
+ * A step cannot run before those it builds on: what they learned is its parameter's type.
  */
 export interface Entered {
   /** From 1. */
@@ -8,30 +8,41 @@ export interface Entered {
   readonly name: string;
 }
 
+type Run<Start, Known> = (start: Start, enter: (step: Entered) => void) => Promise<Known>;
+
 export class Steps<Start extends object, Known extends object> {
   readonly names: readonly string[];
-  readonly #run: (start: Start, enter: (step: Entered) => void) => Promise<Known>;
+  /** Runs all steps in order; `enter` hears of each before it runs. The first that throws ends the run. */
+  readonly run: Run<Start, Known>;
 
-  private constructor(names: readonly string[], run: Steps<Start, Known>["run"]) {
+  private constructor(names: readonly string[], run: Run<Start, Known>) {
     this.names = names;
-    this.#run = run;
+    this.run = run;
   }
 
   static from<Start extends object>(): Steps<Start, Start> {
     return new Steps<Start, Start>([], async (start) => start);
   }
 
-  then<More extends object | void>(step: (known: Known) => More | Promise<More>): Steps<Start, Known & More> {
-    const entered = { number: this.names.length + 1, name: step.name };
-    return new Steps<Start, Known & More>([...this.names, step.name], async (start, enter) => {
-      const known = await this.#run(start, enter);
-      enter(entered);
-      return { ...known, ...(await step(known)) };
+  /** A step that throws or lets pass. */
+  check(step: (known: Known) => unknown): Steps<Start, Known> {
+    return this.#then(step.name, async (known) => {
+      await step(known);
+      return known;
     });
   }
 
-  /** Runs all steps in order; `enter` hears of each before it runs. The first that throws ends the run. */
-  run(start: Start, enter: (step: Entered) => void): Promise<Known> {
-    return this.#run(start, enter);
+  /** A step that adds to what is known. */
+  learn<More extends object>(step: (known: Known) => More | Promise<More>): Steps<Start, Known & More> {
+    return this.#then(step.name, async (known) => ({ ...known, ...(await step(known)) }));
+  }
+
+  #then<Next extends object>(name: string, step: (known: Known) => Promise<Next>): Steps<Start, Next> {
+    const entered = { number: this.names.length + 1, name };
+    return new Steps<Start, Next>([...this.names, name], async (start, enter) => {
+      const known = await this.run(start, enter);
+      enter(entered);
+      return step(known);
+    });
   }
 }
