@@ -171,7 +171,7 @@ export const MANAGER = { gatesPerOwner: 64, goalEntries: 4_096, uidTries: 4, act
 /** The custodian (lifecycles §2). */
 export const CUSTODIAN = {
   /** replies collected and servers walked; more make a sweep incomplete */
-  maxServers: 256,
+  maxServers: 1_024,
   discoverQuietMs: 300,
   discoverMinMs: 500,
   discoverMaxMs: 3_000,
