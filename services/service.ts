@@ -2,7 +2,7 @@
 import type { Logger } from "pino";
 import type { OwnedConnections } from "../shared/nats/owned.ts";
 import type { Ports } from "../shared/ports.ts";
-import type { SpaceSettings } from "../shared/secrets/settings.ts";
+import type { SpaceFiles, SpaceSettings } from "../shared/secrets/settings.ts";
 import type { SecretStore } from "../shared/secrets/store.ts";
 import type { Space, Uid } from "../shared/tokens.ts";
 
@@ -19,10 +19,10 @@ export interface ServiceDeps {
   readonly ports: Ports;
   readonly log: Logger;
   readonly owned: OwnedConnections;
-  /** Slot of `auth`, whose instance id is kept; the other services draw one per start. */
+  /** Pins, sentinel and instance files, wherever the host keeps them. */
+  readonly files: SpaceFiles;
+  /** Slot of `auth`, whose instance id is kept in `files`; the other services draw one per start. */
   readonly instance: string;
-  /** Folder of the instance files; absent: they are kept through the store. */
-  readonly stateDir?: string;
   /** The hosting incarnation, for logs and `stage.startedBy`. */
   readonly hostUid: Uid;
   /** Life of standing credentials in seconds. */
