@@ -1,4 +1,5 @@
 /** The streams of state §1: name, subjects and shape of each, as data. */
+import { STORE } from "../limits.ts";
 import type { Space } from "../tokens.ts";
 
 /** Which account of a space a stream lives in (state §1). */
@@ -30,25 +31,8 @@ export interface StreamPlace {
   readonly prefix: string;
 }
 
-/** The row's fields as `STREAM.INFO` gives them; what is not listed is as in `COMMON`. */
-export interface StreamShape {
-  readonly subjects: readonly string[];
-  readonly max_msgs_per_subject: number;
-  readonly discard: "old" | "new";
-  readonly discard_new_per_subject: boolean;
-  readonly allow_direct: boolean;
-  /** `undefined`: either will do. */
-  readonly allow_atomic: boolean | undefined;
-  readonly allow_msg_ttl: boolean;
-  readonly deny_delete: boolean | undefined;
-  readonly deny_purge: boolean | undefined;
-  readonly storage: "file" | "memory";
-  readonly no_ack: boolean;
-  /** nanoseconds */
-  readonly max_age: number;
-  readonly max_msg_size: number;
-  readonly max_bytes: number;
-}
+/** A field that may have either value. */
+export const ANY: unique symbol = Symbol("any");
 
 const KV = (bucket: string, account: StreamAccount) => (space: Space) => ({
   account,
@@ -81,7 +65,8 @@ export const placeOf = (stream: AnyStream, space: Space): StreamPlace => PLACES[
 
 export const subjectOf = (stream: AnyStream, space: Space, key: string): string => placeOf(stream, space).prefix + key;
 
-const ROWS = {
+/** A stream of rows, of which the last message of a subject counts. */
+const ROWS: Shape = {
   max_msgs_per_subject: 1,
   discard: "old",
   discard_new_per_subject: false,
@@ -95,12 +80,13 @@ const ROWS = {
   max_age: 0,
   max_msg_size: -1,
   max_bytes: -1,
-} as const;
+};
+type Shape = Readonly<Record<string, string | number | boolean | typeof ANY>>;
 
 /** The broker refuses a second message on a subject, whoever sends it. */
-const WRITE_ONCE = { discard: "new", discard_new_per_subject: true } as const;
+const WRITE_ONCE = { discard: "new", discard_new_per_subject: true };
 
-const SHAPES: Record<StreamName, Omit<StreamShape, "subjects">> = {
+const SHAPES: Readonly<Record<StreamName, Shape>> = {
   auth: { ...ROWS, allow_atomic: true, allow_msg_ttl: true },
   connect: { ...ROWS, allow_msg_ttl: true },
   admission: { ...ROWS, ...WRITE_ONCE },
@@ -113,17 +99,11 @@ const SHAPES: Record<StreamName, Omit<StreamShape, "subjects">> = {
     deny_delete: false,
     storage: "memory",
     no_ack: true,
-    max_age: 300_000_000_000,
+    max_age: STORE.takeMaxAgeMs * 1_000_000,
     max_msg_size: 24_576,
     max_bytes: 1_073_741_824,
   },
-  journal: {
-    ...ROWS,
-    max_msgs_per_subject: -1,
-    allow_atomic: undefined,
-    deny_delete: undefined,
-    deny_purge: undefined,
-  },
+  journal: { ...ROWS, max_msgs_per_subject: -1, allow_atomic: ANY, deny_delete: ANY, deny_purge: ANY },
 };
 
 const OBSERVED_COMMANDS = ["run-start", "run-resume", "run-answer"] as const;
@@ -145,15 +125,25 @@ function subjectsOf(stream: StreamName, space: Space): string[] {
   }
 }
 
-export const shapeOf = (stream: StreamName, space: Space): StreamShape => ({
-  ...SHAPES[stream],
-  subjects: subjectsOf(stream, space),
-});
-
-/** The same for every stream: no copy of, to or from elsewhere, no transform, no limit that drops a message. */
-export const COMMON = {
+/** The same for every stream: no copy of, to or from elsewhere, nothing that rewrites, counts, schedules or defers. */
+const COMMON = {
   retention: "limits",
   max_msgs: -1,
   sealed: false,
   allow_rollup_hdrs: false,
+  mirror: undefined,
+  sources: undefined,
+  republish: undefined,
+  subject_transform: undefined,
+  subject_delete_marker_ttl: 0,
+  allow_msg_counter: false,
+  allow_msg_schedules: false,
+  persist_mode: undefined,
 } as const;
+
+/** Every proven field of a stream's configuration; `ANY` where either value will do. */
+export const shapeOf = (stream: StreamName, space: Space): Readonly<Record<string, unknown>> => ({
+  ...COMMON,
+  ...SHAPES[stream],
+  subjects: subjectsOf(stream, space),
+});
