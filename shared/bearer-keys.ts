@@ -2,7 +2,7 @@
 import { type CryptoKey, importJWK, type JWK } from "jose";
 import type { VerificationKey } from "./bearer.ts";
 import { internal } from "./errors.ts";
-import { BEARER } from "./limits.ts";
+import { BEARER, ISSUER } from "./limits.ts";
 import type { Ports } from "./ports.ts";
 
 /** What a verifier reads of the `trust` row. */
@@ -53,7 +53,7 @@ export class BearerKeys {
   async #load(): Promise<Kept> {
     const readAt = this.#ports.monotonic(); // before the read: a slow answer is no younger for it
     const { issuer, keys } = await this.#read();
-    const imported = await Promise.all(keys.slice(0, BEARER.maxKeys).map(importKey));
+    const imported = await Promise.all(keys.slice(0, ISSUER.maxKeys).map(importKey));
     this.#kept = { readAt, issuer, keys: new Map(imported) };
     return this.#kept;
   }

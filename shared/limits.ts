@@ -194,7 +194,6 @@ export const CUSTODIAN = {
 
 /** Identity providers (identity §2). */
 export const IDP = {
-  pins: 8,
   maxToken: 8_192,
   fetchMs: 5_000,
   maxJwks: 65_536,
@@ -220,15 +219,10 @@ export const BEARER = {
   /** ms that a verifier keeps `trust` for, and ms between re-reads for an unknown `kid` */
   trustMs: 60_000,
   rereadMs: 5_000,
-  maxKeys: 3,
   /** ms between looks at `issuer.json` and `trust` */
   issuerMs: 30_000,
   /** seconds that others may keep a published JWKS */
   jwksAgeS: 300,
-  /** seconds between publishing a key and signing with it: JWKS age, `trust` age, skew */
-  activateAfterS: 365,
-  /** seconds between a key's last signature and its removal: JWKS age, longest bearer, skew */
-  retireAfterS: 1_205,
   /** hops of an attenuation walk (identity §6) */
   maxHops: 16,
   maxAgentToken: 4_096,

@@ -4,7 +4,7 @@ import { parseStrict } from "../../shared/canonical.ts";
 import { textOf, unavailable } from "../../shared/errors.ts";
 import { IDP, WIRE } from "../../shared/limits.ts";
 import type { Ports } from "../../shared/ports.ts";
-import { type IdpAlgorithm, type IdpPin, isSafeUrl } from "./pins.ts";
+import { type IdpPin, isTrustworthyUrl, type PinAlgorithm } from "../../shared/secrets/pins.ts";
 
 interface KeySet {
   readonly fetchedAt: number;
@@ -27,7 +27,7 @@ export class IdpKeys {
   }
 
   /** The key for that kid and algorithm, if there is exactly one and it fits; unreachable keys are `unavailable`. */
-  async find(kid: string, alg: IdpAlgorithm): Promise<CryptoKey | undefined> {
+  async find(kid: string, alg: PinAlgorithm): Promise<CryptoKey | undefined> {
     let set = this.#youngerThan(IDP.keepMs) ?? (await this.#fetch(IDP.failedMs));
     if (!has(set, kid) && !this.#youngerThan(IDP.cooldownMs)) set = await this.#fetch(IDP.cooldownMs);
     const named = set.keys.filter((jwk) => jwk.kid === kid);
@@ -73,7 +73,7 @@ const has = (set: KeySet, kid: string): boolean => set.keys.some((jwk) => jwk.ki
 
 /** No redirect, 5 s in all, at most 64 KiB. */
 async function fetchKeys(url: string, ports: Ports): Promise<JWK[]> {
-  if (!isSafeUrl(url)) throw new Error("not an address to fetch from");
+  if (!isTrustworthyUrl(url)) throw new Error("not an address to fetch from");
   const giveUp = new AbortController();
   const done = new AbortController();
   ports.sleep(IDP.fetchMs, done.signal).then(
@@ -113,7 +113,7 @@ function parseKeys(body: Uint8Array): JWK[] {
 }
 
 /** The type that the algorithm asks for, and nothing in the key against it. */
-function fits(jwk: JWK, alg: IdpAlgorithm): boolean {
+function fits(jwk: JWK, alg: PinAlgorithm): boolean {
   if ((jwk.alg !== undefined && jwk.alg !== alg) || (jwk.use !== undefined && jwk.use !== "sig")) return false;
   switch (alg) {
     case "EdDSA":
@@ -131,7 +131,7 @@ function bitsOf(modulus: string): number {
 }
 
 /** The public members alone: a key that a provider published with its private half still only verifies. */
-async function importPublic({ kty, crv, x, y, n, e }: JWK, alg: IdpAlgorithm): Promise<CryptoKey> {
+async function importPublic({ kty, crv, x, y, n, e }: JWK, alg: PinAlgorithm): Promise<CryptoKey> {
   const jwk = Object.fromEntries(Object.entries({ kty, crv, x, y, n, e }).filter(([, value]) => value !== undefined));
   const key = await importJWK(jwk as JWK, alg);
   if (key instanceof Uint8Array) throw new TypeError("a symmetric key");

@@ -5,8 +5,8 @@ import { isAuthorityError } from "../../shared/errors.ts";
 import { BadToken, takeApart, unauthenticated } from "../../shared/jws.ts";
 import { IDP, LIFE } from "../../shared/limits.ts";
 import type { Ports } from "../../shared/ports.ts";
+import type { IdpPin, PinAlgorithm } from "../../shared/secrets/pins.ts";
 import { IdpKeys } from "./idp-keys.ts";
-import { algorithmsOf, type IdpAlgorithm, type IdpPin } from "./pins.ts";
 
 /** A login that was proven. */
 export interface Proof {
@@ -15,6 +15,8 @@ export interface Proof {
   /** Whole Unix seconds; nothing that stands on this proof may live longer. */
   readonly exp: number;
 }
+
+const DEFAULT_ALGORITHMS: readonly PinAlgorithm[] = ["EdDSA"];
 
 /** Header members that would let a token choose its own key, or ask for what we do not know. */
 const FOREIGN_KEYS = ["jku", "jwk", "x5u", "x5c", "crit"] as const;
@@ -44,7 +46,7 @@ export class IdpVerifier {
     const claims = jws.payload();
     const pinned = typeof claims.iss === "string" ? this.#pins.get(claims.iss) : undefined;
     if (!pinned) throw new BadToken("iss: not a pinned issuer");
-    const allowed = algorithmsOf(pinned.pin).find((one) => one === alg);
+    const allowed = (pinned.pin.algorithms ?? DEFAULT_ALGORITHMS).find((one) => one === alg);
     if (!allowed) throw new BadToken("alg: not of this pin");
     const key = await keyFor(pinned.keys, kid, allowed);
     await signature(token, key, allowed);
@@ -63,7 +65,7 @@ function plainHeader(header: JsonObject): { alg: string; kid: string } {
   return { alg, kid };
 }
 
-async function keyFor(keys: IdpKeys, kid: string, alg: IdpAlgorithm): Promise<CryptoKey> {
+async function keyFor(keys: IdpKeys, kid: string, alg: PinAlgorithm): Promise<CryptoKey> {
   let key: CryptoKey | undefined;
   try {
     key = await keys.find(kid, alg);
@@ -75,7 +77,7 @@ async function keyFor(keys: IdpKeys, kid: string, alg: IdpAlgorithm): Promise<Cr
   return key;
 }
 
-async function signature(token: string, key: CryptoKey, alg: IdpAlgorithm): Promise<void> {
+async function signature(token: string, key: CryptoKey, alg: PinAlgorithm): Promise<void> {
   try {
     await compactVerify(token, key, { algorithms: [alg] });
   } catch (cause) {

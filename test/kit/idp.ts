@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, type JWK } from "jose";
 import { Provider } from "oidc-provider";
-import type { IdpAlgorithm, IdpPin } from "../../services/exchange/pins.ts";
+import type { IdpPin, PinAlgorithm } from "../../shared/secrets/pins.ts";
 
 const AUDIENCE = "mesh";
 const REDIRECT = "http://127.0.0.1:9/callback";
@@ -20,7 +20,7 @@ export interface OidcProvider {
   stop(): Promise<void>;
 }
 
-export async function startOidcProvider(alg: IdpAlgorithm = "EdDSA"): Promise<OidcProvider> {
+export async function startOidcProvider(alg: PinAlgorithm = "EdDSA"): Promise<OidcProvider> {
   let handle: (incoming: IncomingMessage, outgoing: ServerResponse) => unknown = () => {};
   let jwksRequests = 0;
   const server = createServer((incoming, outgoing) => {
@@ -49,13 +49,13 @@ export async function startOidcProvider(alg: IdpAlgorithm = "EdDSA"): Promise<Oi
   };
 }
 
-async function newKey(alg: IdpAlgorithm): Promise<JWK> {
+async function newKey(alg: PinAlgorithm): Promise<JWK> {
   const { privateKey } = await generateKeyPair(alg, { extractable: true });
   const jwk = await exportJWK(privateKey);
   return { ...jwk, alg, use: "sig", kid: await calculateJwkThumbprint(jwk) };
 }
 
-const configuration = (alg: IdpAlgorithm, keys: readonly JWK[]) => ({
+const configuration = (alg: PinAlgorithm, keys: readonly JWK[]) => ({
   clients: [
     {
       client_id: AUDIENCE,

@@ -1,11 +1,10 @@
 import { generateKeyPairSync, sign } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { JWK } from "jose";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { IdpVerifier } from "../../../services/exchange/idp.ts";
-import { type IdpPin, parsePins } from "../../../services/exchange/pins.ts";
 import { AuthorityError } from "../../../shared/errors.ts";
+import type { IdpPin } from "../../../shared/secrets/pins.ts";
 import { testPorts } from "../../kit/clock.ts";
 import { type OidcProvider, startOidcProvider } from "../../kit/idp.ts";
 
@@ -13,8 +12,9 @@ const ed = generateKeyPairSync("ed25519");
 const rsa = generateKeyPairSync("rsa", { modulusLength: 2048 });
 const weak = generateKeyPairSync("rsa", { modulusLength: 1024 });
 const ec = generateKeyPairSync("ec", { namedCurve: "P-256" });
-const jwk = (pair: typeof ed, more: object = {}): JWK =>
-  ({ ...pair.publicKey.export({ format: "jwk" }), ...more }) as JWK;
+type Jwk = NonNullable<IdpPin["keys"]>[number];
+const jwk = (pair: typeof ed, more: object = {}): Jwk =>
+  ({ ...pair.publicKey.export({ format: "jwk" }), ...more }) as Jwk;
 
 const issuer = "https://idp.example";
 const pin = (more: Partial<IdpPin> = {}): IdpPin => ({
@@ -287,44 +287,5 @@ describe("a real provider", () => {
     } finally {
       await other.stop();
     }
-  });
-});
-
-describe("the pins file", () => {
-  const parse = (pins: unknown, development = false) =>
-    parsePins("idp.json", Buffer.from(JSON.stringify({ ver: 1, pins })), development);
-  const base = { url: issuer, issuer, audience: "mesh", jwksUri: `${issuer}/jwks` };
-
-  it("holds one to eight pins of distinct issuers", () => {
-    expect(parse([base])).toEqual([base]);
-    const many = Array.from({ length: 9 }, (_, at) => ({ ...base, issuer: `${issuer}/${at}` }));
-    expect(parse(many.slice(1))).toHaveLength(8);
-    expect(() => parse(many)).toThrow("refuses the start");
-    expect(() => parse([])).toThrow("refuses the start");
-    expect(() => parse([base, base])).toThrow("refuses the start");
-  });
-
-  it.each<[string, object]>([
-    ["http on a name", { jwksUri: "http://localhost:1/jwks" }],
-    ["http elsewhere", { jwksUri: "http://10.0.0.1/jwks" }],
-    ["a file", { url: "file:///etc/passwd" }],
-    ["a password in a URL", { url: "https://a:b@idp.example" }],
-    ["both keys and their address", { keys: [jwk(ed, { kid: "ed" })] }],
-    ["neither", { jwksUri: undefined }],
-    ["an unknown algorithm", { algorithms: ["HS256"] }],
-    ["an unknown member", { clockSkew: 60 }],
-    ["a development provider", { development: true }],
-  ])("is refused with %s", (_, more) => {
-    expect(() => parse([{ ...base, ...more }])).toThrow("refuses the start");
-  });
-
-  it("admits http on a loopback literal, and a development provider with --dev", () => {
-    const local = { ...base, url: "http://127.0.0.1:9", jwksUri: "http://[::1]:9/jwks", development: true };
-    expect(parse([local], true)).toEqual([local]);
-  });
-
-  it("is refused when it is of another version or no JSON", () => {
-    expect(() => parsePins("idp.json", Buffer.from('{"ver":2,"pins":[]}'), false)).toThrow("refuses the start");
-    expect(() => parsePins("idp.json", Buffer.from("{"), false)).toThrow("refuses the start");
   });
 });
