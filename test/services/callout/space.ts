@@ -1,6 +1,12 @@
 /** A space's accounts on a real broker in operator mode, with the callout account that sends clients to the service. */
 import type { NatsConnection } from "@nats-io/transport-node";
-import { accountClaims, encodeJwt, operatorClaims, type Permissions, userClaims } from "../../../shared/credentials/jwt.ts";
+import {
+  accountClaims,
+  encodeJwt,
+  operatorClaims,
+  type Permissions,
+  userClaims,
+} from "../../../shared/credentials/jwt.ts";
 import { createKeyPair, type KeyPair } from "../../../shared/credentials/nkeys.ts";
 import { connectUser, type User } from "../../../shared/nats/connect.ts";
 import { Space } from "../../../shared/tokens.ts";
@@ -21,7 +27,12 @@ function account(): Account & { readonly root: KeyPair } {
   return { pub: root.public, root, signing: createKeyPair("account") };
 }
 
-export function userOf(of: Account, name: string, permissions: Permissions = everything, key = createKeyPair("user")): User {
+export function userOf(
+  of: Account,
+  name: string,
+  permissions: Permissions = everything,
+  key = createKeyPair("user"),
+): User {
   const claims = userClaims({ subject: key.public, name, issuerAccount: of.pub, permissions, tags: [], iat });
   return { jwt: encodeJwt(claims, of.signing), key };
 }
