@@ -165,6 +165,21 @@ export const CONNECTION = {
 /** Stopping (wire §9, lifecycles §8). */
 export const STOP = { drainMs: 15_000, brokerLostMs: 120_000, gatewayFinishMs: 10_000, claimReleaseMs: 3_000 } as const;
 
+/** The development launcher and its supervisor (lifecycles §8.4). */
+export const LAUNCH = {
+  /** ms a process has to become ready; what waits for a store gives up by itself, sooner */
+  readyMs: 90_000,
+  /** ms between SIGTERM and SIGKILL */
+  stopMs: 30_000,
+  /** wait before a restart */
+  restart: { firstMs: 250, maxMs: 5_000 },
+  /** more restarts of one process than this within the window stop everything */
+  maxRestarts: 4,
+  crashWindowMs: 60_000,
+  /** ms between looks at what cannot tell by itself that it is ready */
+  probeMs: 25,
+} as const;
+
 /** Managers and agents (operations §6, §8). */
 export const MANAGER = { gatesPerOwner: 64, goalEntries: 4_096, uidTries: 4, activationTries: 3 } as const;
 

@@ -28,7 +28,9 @@ export function ensureInstalled({ dev }) {
   console.error("installing dependencies (npm ci)");
   const code = npm("ci", "--no-audit", "--no-fund", ...(dev ? ["--include=dev"] : []));
   if (code === 0) return;
-  console.error("the dependencies could not be installed: see npm's own message above, then run the same command again");
+  console.error(
+    "the dependencies could not be installed: see npm's own message above, then run the same command again",
+  );
   process.exit(code);
 }
 
