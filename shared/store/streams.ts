@@ -86,7 +86,7 @@ type Shape = Readonly<Record<string, string | number | boolean | typeof ANY>>;
 /** The broker refuses a second message on a subject, whoever sends it. */
 const WRITE_ONCE = { discard: "new", discard_new_per_subject: true };
 
-const SHAPES: Readonly<Record<StreamName, Shape>> = {
+const SHAPES: Readonly<Partial<Record<AnyStream, Shape>> & Record<StreamName, Shape>> = {
   auth: { ...ROWS, allow_atomic: true, allow_msg_ttl: true },
   connect: { ...ROWS, allow_msg_ttl: true },
   admission: { ...ROWS, ...WRITE_ONCE },
@@ -105,6 +105,9 @@ const SHAPES: Readonly<Record<StreamName, Shape>> = {
   },
   journal: { ...ROWS, max_msgs_per_subject: -1, allow_atomic: ANY, deny_delete: ANY, deny_purge: ANY },
 };
+
+/** Whether a subject is taken by its first message, whatever a later one expects. */
+export const isWriteOnce = (stream: AnyStream): boolean => SHAPES[stream]?.discard_new_per_subject === true;
 
 const OBSERVED_COMMANDS = ["run-start", "run-resume", "run-answer"] as const;
 
@@ -130,12 +133,13 @@ const COMMON = {
   retention: "limits",
   max_msgs: -1,
   sealed: false,
-  allow_rollup_hdrs: false,
   mirror: undefined,
   sources: undefined,
   republish: undefined,
   subject_transform: undefined,
+  // With markers the broker insists on rollups.
   subject_delete_marker_ttl: 0,
+  allow_rollup_hdrs: false,
   allow_msg_counter: false,
   allow_msg_schedules: false,
   persist_mode: undefined,

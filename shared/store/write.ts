@@ -8,7 +8,7 @@ import { assertInTime, timeLeft, type Work } from "../work.ts";
 import { type ApiError, BROKER, describe, faultOf, isNoAnswer, isRefusedHere } from "./api.ts";
 import { type Message, streamOf } from "./message.ts";
 import { KeyedQueue, Places } from "./queue.ts";
-import { type AnyStream, subjectOf } from "./streams.ts";
+import { type AnyStream, isWriteOnce, subjectOf } from "./streams.ts";
 
 /** A lost commit: `conflict`, and which expected rows had moved. */
 export class CommitLost extends AuthorityError {
@@ -128,14 +128,16 @@ export class Commits {
       default:
         return { kind: "final", error: unavailable(`refused: ${describe(error)}`, undefined, "not-executed") };
     }
-    const keys = messages.flatMap(({ key, expect }) => (silent ? [key, expect.key] : [expect.key]));
+    const taken = error.err_code === BROKER.storeFailed && isWriteOnce(stream);
+    const keys = messages.flatMap(({ key, expect }) => (silent || taken ? [key, expect.key] : [expect.key]));
     const rows = await this.#rows(stream, keys, work);
     if (rows === undefined) return RETRY;
     const landed = silent ? landedAs(messages, rows) : undefined;
     if (landed) return { kind: "landed", revisions: landed };
-    const moved = messages
-      .filter(({ expect }) => (rows.get(expect.key)?.revision ?? 0) !== expect.revision)
-      .map(({ expect }) => expect.key);
+    const moved = messages.flatMap(({ key, expect }) => [
+      ...((rows.get(expect.key)?.revision ?? 0) === expect.revision ? [] : [expect.key]),
+      ...(taken && rows.get(key) ? [key] : []),
+    ]);
     if (moved.length > 0) return { kind: "moved", keys: [...new Set(moved)] };
     if (error.err_code !== BROKER.storeFailed) return RETRY;
     // Taken and free subjects are refused alike; free, it was the disk.

@@ -1,0 +1,154 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { STORE } from "../../../shared/limits.ts";
+import { assignmentRows } from "../../../shared/rows/assignment.ts";
+import { credRows } from "../../../shared/rows/credential.ts";
+import type { Entry } from "../../../shared/rows/family.ts";
+import type { Gate } from "../../../shared/rows/gate.ts";
+import { gateRows } from "../../../shared/rows/gate.ts";
+import { serviceSpecRows, serviceStatusRows } from "../../../shared/rows/service.ts";
+import { uidRows } from "../../../shared/rows/uid.ts";
+import { create, fenced, touch } from "../../../shared/store/message.ts";
+import { matches } from "../../../shared/store/scan.ts";
+import { type Broker, startBroker } from "../../kit/broker.ts";
+import { ACTOR, freshUid, MANAGER, OWNER, openGate, PRINCIPAL, rootCred } from "../../kit/rows.ts";
+import { openStore, streamName, type TestStore } from "../../kit/store.ts";
+
+let broker: Broker;
+let on: TestStore;
+beforeAll(async () => {
+  broker = await startBroker();
+  on = await openStore(broker.url);
+});
+afterAll(async () => {
+  await on.close();
+  await broker.stop();
+});
+
+async function gates(count: number): Promise<Entry<Gate>[]> {
+  const keys = Array.from({ length: count }, () => {
+    const uid = freshUid();
+    return { key: gateRows.key({ uid }), value: openGate(uid) };
+  });
+  const entries: Entry<Gate>[] = [];
+  for (let from = 0; from < count; from += STORE.maxBatch) {
+    const part = keys.slice(from, from + STORE.maxBatch);
+    const messages = part.map(({ key, value }) => create(key, value));
+    const revisions = await on.store.commit(messages, on.work());
+    entries.push(...part.map((row, index) => ({ ...row, revision: revisions[index] ?? 0 })));
+  }
+  return entries;
+}
+
+const keysOf = (entries: readonly { key: { key: string } }[]): string[] => entries.map(({ key }) => key.key).sort();
+
+describe("a scan", () => {
+  it("finds every row under a prefix, and no other", async () => {
+    const [uid, other] = [freshUid(), freshUid()];
+    for (const lifecycle of [uid, other]) {
+      const cred = rootCred(lifecycle);
+      const key = credRows.key({ uid: lifecycle, credentialId: cred.credentialId });
+      await on.store.commit([fenced(key, cred, { key: gateRows.key({ uid: lifecycle }), revision: 0 })], on.work());
+    }
+    const { entries, corrupt } = await on.store.scan(credRows, { uid });
+    expect(entries.map(({ value }) => value.lifecycleUid)).toEqual([uid]);
+    expect(corrupt).toEqual([]);
+    expect((await on.store.scan(credRows, { uid: freshUid() })).entries).toEqual([]);
+  });
+
+  it("returns the whole of more rows than one pull brings, and leaves no consumer", async () => {
+    const written = await gates(600);
+    const { entries } = await on.store.scan(gateRows, {});
+    expect(keysOf(entries)).toEqual(expect.arrayContaining(keysOf(written)));
+    const { consumers } = await on.api(`CONSUMER.NAMES.${streamName("auth", on.space)}`, {});
+    expect(consumers).toEqual([]);
+  });
+
+  it("returns the full set while its rows are overwritten, to each of several readers", async () => {
+    const written = await gates(512);
+    let going = true;
+    const overwrite = (async () => {
+      for (let round = 0; going; round += 1) {
+        const entry = written[round % written.length];
+        if (!entry) break;
+        const [revision = 0] = await on.store.commit([touch(entry)], on.work());
+        written[round % written.length] = { ...entry, revision };
+      }
+    })();
+    const scans = await Promise.all(Array.from({ length: 6 }, () => on.store.scan(gateRows, {})));
+    going = false;
+    await overwrite;
+    for (const { entries, corrupt } of scans) {
+      expect(keysOf(entries)).toEqual(expect.arrayContaining(keysOf(written)));
+      expect(new Set(keysOf(entries)).size).toBe(entries.length);
+      expect(corrupt).toEqual([]);
+    }
+  });
+
+  it("reports corrupt rows and returns all the others", async () => {
+    const reservation = { owner: OWNER, actor: ACTOR, mintedBy: PRINCIPAL };
+    const [good, marked, garbled] = [freshUid(), freshUid(), freshUid()];
+    await on.store.commit([create(uidRows.key({ uid: good }), reservation)], on.work());
+    await on.put("auth", `uid.${marked}`, "", { "KV-Operation": "DEL" });
+    await on.put("auth", `uid.${garbled}`, "{}");
+    await on.put("auth", "uid.not.a.uid", "{}");
+    const { entries, corrupt } = await on.store.scan(uidRows, {});
+    expect(keysOf(entries)).toEqual([`uid.${good}`]);
+    expect(corrupt.sort()).toEqual([`uid.${garbled}`, `uid.${marked}`, "uid.not.a.uid"].sort());
+  });
+
+  it("passes over the neighbours under its prefix", async () => {
+    const instanceId = freshUid();
+    const parts = { endpoint: MANAGER, instanceId };
+    await on.put("records", serviceStatusRows.key(parts).key, '{"epoch":0,"state":"x","observedSpecRevision":0}');
+    await on.put("auth", "assignment.platform", "{}");
+    expect(await on.store.scan(serviceSpecRows, { endpoint: MANAGER })).toEqual({ entries: [], corrupt: [] });
+    expect((await on.store.scan(serviceStatusRows, { endpoint: MANAGER })).entries).toHaveLength(1);
+    expect(await on.store.scan(assignmentRows, {})).toEqual({ entries: [], corrupt: [] });
+  });
+
+  it("is unavailable rather than partial", async () => {
+    const elsewhere = await openStore(broker.url, { space: "elsewhere", streams: [] });
+    await expect(elsewhere.store.scan(gateRows, {})).rejects.toMatchObject({ code: "unavailable" });
+    await elsewhere.close();
+  });
+});
+
+describe("a filter", () => {
+  it.each([
+    ["a.>", "a.b", true],
+    ["a.>", "a.b.c", true],
+    ["a.>", "a", false],
+    ["a.*.c", "a.b.c", true],
+    ["a.*.c", "a.b.d", false],
+    ["a.b", "a.b.c", false],
+    ["a.b", "a.b", true],
+  ])("%s covers %s: %s", (filter, subject, covered) => {
+    expect(matches(filter, subject)).toBe(covered);
+  });
+});
+
+describe("a watch", () => {
+  it("hints at a rescan first, then at each change, until it is given up", async () => {
+    const [entry] = await gates(1);
+    if (!entry) throw new Error("no gate");
+    const hints: string[] = [];
+    const waiting: (() => void)[] = [];
+    const seen = (count: number) =>
+      new Promise<void>((resolve) => {
+        const check = () => (hints.length >= count ? resolve() : waiting.push(check));
+        check();
+      });
+    const given = new AbortController();
+    const watching = on.store.watch(entry.key, given.signal, (hint) => {
+      hints.push(hint.kind === "changed" ? hint.subject : hint.kind);
+      for (const check of waiting.splice(0)) check();
+    });
+    await seen(1);
+    await on.store.commit([touch(entry)], on.work());
+    await gates(1);
+    await seen(2);
+    given.abort();
+    await watching;
+    expect(hints).toEqual(["rescan", `$KV.cotal_auth_demo.${entry.key.key}`]);
+  });
+});
