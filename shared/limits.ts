@@ -65,7 +65,7 @@ export const ARGUMENT = {
   page: 256,
   url: 2_048,
   /** a commentary that another program wrote */
-  note: 65_536,
+  note: 4_096,
   drainKey: 512,
   holder: 256,
 } as const;
@@ -76,6 +76,8 @@ export const STORE_RETRY = { firstMs: 10, maxMs: 500, tries: 20 } as const;
 export const PEER_WAIT = { firstMs: 250, maxMs: 15_000 } as const;
 /** *rescan*: claim, unfinished barriers, drain, shape proof (wire §10). */
 export const RESCAN_MS = 30_000;
+/** ms between looks at whether our connections have a broker. */
+export const GUARD_MS = 500;
 /** Polling a stage row while another replica runs the barrier. */
 export const STAGE_POLL_MS = 250;
 
@@ -92,6 +94,8 @@ export const STORE = {
   scanInactivityMs: 30_000,
   scanRounds: 4_096,
   scanIdleRounds: 8,
+  /** consumers made until one is beside the leader: on three servers each third is */
+  scanPlacements: 32,
   /** a watch asks anew after this; what it missed is found by the rescan */
   watchPullMs: 10_000,
   /** an observation trails delivery by at most this */
@@ -165,6 +169,14 @@ export const CONNECTION = {
 /** Stopping (wire §9, lifecycles §8). */
 export const STOP = { drainMs: 15_000, brokerLostMs: 120_000, gatewayFinishMs: 10_000, claimReleaseMs: 3_000 } as const;
 
+/** The process that hosts services (lifecycles §8). */
+export const HOST = {
+  /** ms between looks at whether the services are ready */
+  lookMs: 250,
+  /** ms for which a start tries again for want of broker or store, before it gives up (§8.4) */
+  storeWaitMs: 60_000,
+} as const;
+
 /** The development launcher and its supervisor (lifecycles §8.4). */
 export const LAUNCH = {
   /** ms a process has to become ready; what waits for a store gives up by itself, sooner */
@@ -222,6 +234,8 @@ export const IDP = {
   /** seconds that a proof may still be valid for */
   maxAheadS: 86_400,
   maxSubject: 255,
+  /** providers of one space */
+  maxPins: 8,
   /** seconds that a development token lives (identity §12) */
   developmentTokenS: 300,
 } as const;
@@ -261,8 +275,9 @@ export const GATEWAY = {
   bodyMs: 10_000,
   replyMs: 15_000,
   managerReplyMs: 60_000,
-  /** ms for the head of a request */
+  /** ms for the head of a request, and between looks at those that are late */
   headMs: 10_000,
+  checkMs: 1_000,
   refusalsPerMinute: 30,
   refusalWindowMs: 60_000,
   peers: 1_024,

@@ -69,7 +69,7 @@ export class Commits {
     const stream = streamOf(messages);
     // Writes in flight that are fenced on one row refuse one another on a cluster (pitfalls 13).
     const rows = messages.filter(({ expect }) => expect.revision > 0).map(({ expect }) => `${stream} ${expect.key}`);
-    const settle = () => this.#settle(stream, messages, work);
+    const settle = () => work.effects.during(this.#settle(stream, messages, work));
     return this.#queue.run(rows, () => (messages.length === 1 ? settle() : this.#batches.run(settle)));
   }
 

@@ -144,9 +144,8 @@ class ServerProcess implements Broker {
   async kill(signal: NodeJS.Signals = "SIGKILL"): Promise<void> {
     const child = this.#child;
     if (!child || child.exitCode !== null || child.signalCode !== null) return;
-    const ended = once(child, "exit");
     child.kill(signal);
-    if (signal !== "SIGSTOP" && signal !== "SIGCONT" && signal !== "SIGHUP") await ended;
+    if (signal !== "SIGSTOP" && signal !== "SIGCONT" && signal !== "SIGHUP") await once(child, "exit");
   }
 
   async restart(): Promise<void> {

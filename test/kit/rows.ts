@@ -1,8 +1,19 @@
 /** One valid value of each row that many tests need, under fresh ids. */
 import { newUid, systemPorts } from "../../shared/ports.ts";
+import type { Admission } from "../../shared/rows/admission.ts";
 import type { Cred, EpCred } from "../../shared/rows/credential.ts";
 import type { Gate } from "../../shared/rows/gate.ts";
-import { Actor, CredentialId, EndpointLabel, Owner, Principal, type Uid } from "../../shared/tokens.ts";
+import {
+  Actor,
+  CredentialId,
+  EndpointLabel,
+  Generation,
+  Owner,
+  Principal,
+  type RunId,
+  Space,
+  type Uid,
+} from "../../shared/tokens.ts";
 
 export const OWNER = Owner.parse(`u_${"a".repeat(26)}`);
 export const ACTOR = Actor.parse("coder");
@@ -45,3 +56,24 @@ export const serveCred = (uid: Uid, more: Partial<EpCred> = {}): EpCred => ({
   nameAuthorityRevision: 0,
   ...more,
 });
+
+export const admission = (runId: RunId): Admission => {
+  const rule = { allow: { mode: "none" as const }, deny: [] };
+  const uid = freshUid();
+  const generation = Generation.parse("a".repeat(32));
+  return {
+    version: 1,
+    space: Space.parse("demo"),
+    endpoint: MANAGER,
+    runId,
+    instanceId: freshUid(),
+    caller: { owner: OWNER, actor: ACTOR, uid, generation },
+    ceiling: { publish: rule, subscribe: rule },
+    provenance: {
+      kind: "issued",
+      ref: { space: Space.parse("demo"), owner: OWNER, actor: ACTOR, uid, generation },
+      resolvedRevision: 1,
+    },
+    admittedAt: Date.now(),
+  };
+};

@@ -6,45 +6,19 @@ import { stageRows } from "../../shared/rows/stage.ts";
 import { create, fenced, swap } from "../../shared/store/message.ts";
 import { lostOn } from "../../shared/store/write.ts";
 import type { Uid } from "../../shared/tokens.ts";
-import { startBroker } from "../kit/broker.ts";
-import { startCluster } from "../kit/cluster.ts";
-import { freshCredentialId, freshUid, frozenGate, openGate, PRINCIPAL, serveCred } from "../kit/rows.ts";
-import { openStore, type TestStore } from "../kit/store.ts";
-
-interface Place {
-  readonly urls: string[];
-  stop(): Promise<void>;
-}
-
-const single = async (): Promise<Place> => {
-  const broker = await startBroker();
-  return { urls: [broker.url], stop: () => broker.stop() };
-};
+import { type Place, startPlace } from "../kit/places.ts";
+import { freshCredentialId, freshUid, frozenGate, openGate, PRINCIPAL, rootCred } from "../kit/rows.ts";
+import type { TestStore } from "../kit/store.ts";
 
 describe.each([
-  ["one server", single, 150],
-  ["three servers", startCluster, 60],
-] as const)("on %s", (_name, start, rounds) => {
+  ["one server", 1, 150],
+  ["three servers", 3, 60],
+] as const)("on %s", (_name, servers, rounds) => {
   let place: Place;
-  let stores: TestStore[];
-
   beforeAll(async () => {
-    place = await start();
-    stores = [];
-    for (let n = 0; n < 3; n += 1) {
-      stores.push(await openStore(place.urls[n % place.urls.length] ?? "", { streams: n === 0 ? undefined : [] } as never));
-    }
+    place = await startPlace(servers);
   });
-  afterAll(async () => {
-    await Promise.all(stores.map((one) => one.close()));
-    await place.stop();
-  });
-
-  const at = (n: number): TestStore => {
-    const one = stores[n % stores.length];
-    if (!one) throw new Error("no store");
-    return one;
-  };
+  afterAll(() => place.stop());
 
   it("either the freeze loses the mint its fence, or its enumeration finds the mint", async () => {
     let minted = 0;
@@ -52,9 +26,9 @@ describe.each([
     for (let round = 0; round < rounds; round += 1) {
       const uid = freshUid();
       const key = gateRows.key({ uid });
-      await at(round).store.commit([create(key, openGate(uid))], at(0).work());
-      const attempts = Array.from({ length: 6 }, (_, n) => mint(at(n), uid));
-      const { frozenAt, found } = await freeze(at(round + 1), uid);
+      await place.at(round).store.commit([create(key, openGate(uid))], place.at(round).work());
+      const attempts = Array.from({ length: 6 }, (_, n) => mint(place.at(n), uid));
+      const { frozenAt, found } = await freeze(place.at(round + 1), uid);
       const won = (await Promise.all(attempts)).filter((revision) => revision !== undefined);
       minted += won.length;
       refused += attempts.length - won.length;
@@ -72,9 +46,7 @@ async function mint(on: TestStore, uid: Uid): Promise<number | undefined> {
   await new Promise((resolve) => setTimeout(resolve, Math.random() * 3));
   const gate = await on.store.read(gateRows.key({ uid }), on.work());
   if (gate?.value.state !== "open") return undefined;
-  const { endpoint: _e, processEpoch: _p, registrationRevision: _r, nameAuthorityRevision: _n, ...cred } = serveCred(uid, {
-    credentialId: freshCredentialId(),
-  });
+  const cred = { ...rootCred(uid), credentialId: freshCredentialId() };
   const key = credRows.key({ uid, credentialId: cred.credentialId });
   try {
     const [revision] = await on.store.commit([fenced(key, cred, gate)], on.work());
