@@ -1,0 +1,3 @@
+import { describeOf } from "../describe.ts";
+
+export const exchangeDescribe = describeOf("exchange");
