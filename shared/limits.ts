@@ -171,6 +171,8 @@ export const STOP = { drainMs: 15_000, brokerLostMs: 120_000, gatewayFinishMs: 1
 
 /** The process that hosts services (lifecycles §8). */
 export const HOST = {
+  /** ms between reads of `public.json` for a provisioned user under another uid (identity §1.1) */
+  usersMs: 5_000,
   /** ms between looks at whether the services are ready */
   lookMs: 250,
   /** ms for which a start tries again for want of broker or store, before it gives up (§8.4) */
@@ -221,6 +223,7 @@ export const CUSTODIAN = {
 
 /** Identity providers (identity §2). */
 export const IDP = {
+  maxPins: 8,
   maxToken: 8_192,
   fetchMs: 5_000,
   maxJwks: 65_536,
@@ -243,6 +246,8 @@ export const IDP = {
 /** Bearers and their issuer (identity §4, §5). */
 export const BEARER = {
   maxToken: 16_384,
+  /** published at once: the one that signs, the next, the former */
+  maxKeys: 3,
   /** entries of each list of an actor row (operations §10) */
   maxScopes: 64,
   /** ms that a verifier keeps `trust` for, and ms between re-reads for an unknown `kid` */

@@ -1,0 +1,8 @@
+/** The version of this package, which every micro-service reports. */
+import { readFileSync } from "node:fs";
+
+const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {
+  version: string;
+};
+
+export const VERSION = version;
