@@ -32,6 +32,7 @@ export class RenewedConnection {
   readonly #stopping = new AbortController();
   #current: NatsConnection;
   #connected = true;
+  #connects = 1;
 
   private constructor(options: RenewedOptions, connection: NatsConnection) {
     this.#options = options;
@@ -54,6 +55,11 @@ export class RenewedConnection {
     return this.#connected && !this.#current.isClosed();
   }
 
+  /** How often it was connected, the first time included: what was proven of a broker is to be proven again. */
+  get connects(): number {
+    return this.#connects;
+  }
+
   /** Ends the renewals; whoever owns the connections closes them. */
   stop(): void {
     this.#stopping.abort();
@@ -70,6 +76,7 @@ export class RenewedConnection {
         const former = this.#current;
         this.#current = await connect(this.#options);
         this.#connected = true;
+        this.#connects += 1;
         void this.#follow(this.#current);
         void this.#retire(former, lingerMs);
         [wait, attempt] = [everyMs, 0];
@@ -93,7 +100,9 @@ export class RenewedConnection {
     for await (const { type } of connection.status()) {
       if (connection !== this.#current) return;
       if (type === "disconnect") this.#connected = false;
-      else if (type === "reconnect") this.#connected = true;
+      if (type !== "reconnect") continue;
+      this.#connected = true;
+      this.#connects += 1;
     }
   }
 }

@@ -18,7 +18,7 @@ const work = () => ownWork(systemPorts, 5_000);
 async function issued(ceiling: Ceiling = permissions) {
   const ports = testPorts(Date.now());
   const ledger = new Ledger();
-  const who = install(ledger, grant());
+  const who = await install(ledger, grant());
   const { owner, actor, uid } = who;
   const ref: Ref = { space, owner, actor, uid, generation: Generation.parse("1f".repeat(16)) };
   const nonce = freshNonce();

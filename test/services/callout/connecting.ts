@@ -89,7 +89,7 @@ export interface World {
 
 export function world(who: Identity = grant()): World {
   const ledger = new Ledger();
-  install(ledger, who);
+  void install(ledger, who); // rows in memory are there at once
   const nonce = freshNonce();
   return {
     ledger,

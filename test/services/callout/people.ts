@@ -1,12 +1,12 @@
 /** A person and an agent of hers with every row of theirs in order, and the bearers they would hold. */
-import { generateKeyPair } from "jose";
+import { type CryptoKey, generateKeyPair } from "jose";
 import { type BearerAct, type KeyOf, type SigningKey, signBearer } from "../../../shared/bearer.ts";
 import { newNonce, newUid, systemPorts } from "../../../shared/ports.ts";
 import { type Actor as ActorRow, actorRows } from "../../../shared/rows/actor.ts";
 import { type Cred, credRows } from "../../../shared/rows/credential.ts";
 import type { Key } from "../../../shared/rows/family.ts";
 import { gateRows } from "../../../shared/rows/gate.ts";
-import { headRows } from "../../../shared/rows/head.ts";
+import { type Head, headRows } from "../../../shared/rows/head.ts";
 import {
   Actor,
   ChannelPattern,
@@ -90,12 +90,10 @@ export const keysOf = ({ owner, actor, uid, credentialId }: Identity) => ({
 });
 
 /** Puts the four rows of an identity in order. */
-export function install(ledger: Put, identity: Identity): Identity {
+export async function install(rows: Put, identity: Identity): Promise<Identity> {
   const { owner, actor, uid, credentialId, row, root } = identity;
   const keys = keysOf(identity);
-  ledger.put(keys.row, row);
-  ledger.put(keys.gate, { lifecycleUid: uid, state: "open", generation: 1 });
-  ledger.put(keys.head, {
+  const head: Head = {
     owner,
     actor,
     lifecycleUid: uid,
@@ -103,13 +101,20 @@ export function install(ledger: Put, identity: Identity): Identity {
     processEpoch: 1,
     state: "active",
     currentCredentialId: credentialId,
-  });
-  ledger.put(keys.root, root);
+  };
+  await Promise.all([
+    rows.put(keys.row, row),
+    rows.put(keys.gate, { lifecycleUid: uid, state: "open", generation: 1 }),
+    rows.put(keys.head, head),
+    rows.put(keys.root, root),
+  ]);
   return identity;
 }
 
 export interface BearerIssuer {
   readonly keyOf: KeyOf;
+  readonly kid: string;
+  readonly publicKey: CryptoKey;
   /** A bearer of the identity; `act` overrides and adds claims. */
   bearer(identity: Identity, options?: BearerOptions): Promise<string>;
 }
@@ -124,9 +129,11 @@ export interface BearerOptions {
 }
 
 export async function bearerIssuer(): Promise<BearerIssuer> {
-  const { privateKey, publicKey } = await generateKeyPair("EdDSA", { crv: "Ed25519" });
+  const { privateKey, publicKey } = await generateKeyPair("EdDSA", { crv: "Ed25519", extractable: true });
   const key: SigningKey = { kid: "k1", privateKey };
   return {
+    kid: key.kid,
+    publicKey,
     keyOf: async (kid) => (kid === key.kid ? { issuer, publicKey } : undefined),
     async bearer({ owner, actor, uid, credentialId, row }, options = {}) {
       const act: BearerAct = {

@@ -1,110 +1,167 @@
-/** A space's accounts on a real broker in operator mode, with the callout account that sends clients to the service. */
+/** A space as `init` makes it, on a real broker, with its streams and a hand that may write every row. */
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { NatsConnection } from "@nats-io/transport-node";
-import {
-  accountClaims,
-  encodeJwt,
-  operatorClaims,
-  type Permissions,
-  userClaims,
-} from "../../../shared/credentials/jwt.ts";
-import { createKeyPair, type KeyPair } from "../../../shared/credentials/nkeys.ts";
+import { exportJWK } from "jose";
+import { pino } from "pino";
+import type { CalloutDeps } from "../../../services/callout/connections.ts";
+import { initSpace } from "../../../services/offline/init.ts";
+import { encodeJwt, type Permissions, userClaims } from "../../../shared/credentials/jwt.ts";
+import { createKeyPair, type KeyPair, keyPairFromSeed } from "../../../shared/credentials/nkeys.ts";
+import { permissionsOf } from "../../../shared/credentials/user-permissions.ts";
 import { connectUser, type User } from "../../../shared/nats/connect.ts";
-import { Space } from "../../../shared/tokens.ts";
+import { OwnedConnections } from "../../../shared/nats/owned.ts";
+import { systemPorts } from "../../../shared/ports.ts";
+import { trustRows } from "../../../shared/rows/connect.ts";
+import type { Key } from "../../../shared/rows/family.ts";
+import { directoryStore } from "../../../shared/secrets/directory.ts";
+import { openFolder } from "../../../shared/secrets/folder.ts";
+import { decodeCreds, loadCreds, loadSecret, SECRET, viewKeys } from "../../../shared/secrets/keys.ts";
+import { type SpaceSettings, spaceFiles } from "../../../shared/secrets/settings.ts";
+import { swap } from "../../../shared/store/message.ts";
+import { createMissing } from "../../../shared/store/shape.ts";
+import { Store } from "../../../shared/store/store.ts";
+import type { Digest } from "../../../shared/tokens.ts";
+import { ownWork } from "../../../shared/work.ts";
 import { type Broker, startBroker } from "../../kit/broker.ts";
+import { OUR_STREAMS } from "../../kit/store.ts";
+import { type BearerIssuer, bearerIssuer, issuer, space } from "./people.ts";
 
-export const space = Space.parse("demo");
-const iat = Math.floor(Date.now() / 1_000);
-const everything: Permissions = { pub: { allow: [">"], deny: [] }, sub: { allow: [">"], deny: [] } };
-const nothing: Permissions = { pub: { allow: [], deny: [] }, sub: { allow: [], deny: [] } };
-
-export interface Account {
-  readonly pub: string;
-  readonly signing: KeyPair;
-}
-
-function account(): Account & { readonly root: KeyPair } {
-  const root = createKeyPair("account");
-  return { pub: root.public, root, signing: createKeyPair("account") };
-}
-
-export function userOf(
-  of: Account,
-  name: string,
-  permissions: Permissions = everything,
-  key = createKeyPair("user"),
-): User {
-  const claims = userClaims({ subject: key.public, name, issuerAccount: of.pub, permissions, tags: [], iat });
-  return { jwt: encodeJwt(claims, of.signing), key };
-}
+const EVERYTHING: Permissions = { pub: { allow: [">"], deny: [] }, sub: { allow: [">"], deny: [] } };
+const ports = systemPorts;
 
 export interface TestSpace {
   readonly broker: Broker;
-  readonly accounts: { readonly space: Account; readonly authority: Account; readonly callout: Account };
-  /** The callout's own user, its curve key, and the deny-all user that clients present. */
-  readonly callout: User;
-  readonly xkey: KeyPair;
+  readonly stateDir: string;
+  readonly settings: SpaceSettings;
+  /** What clients present beside their bearer. */
   readonly sentinel: User;
-  /** A connection that may do everything in its account. */
-  connect(account: Account, name: string): Promise<NatsConnection>;
+  readonly bearers: BearerIssuer;
+  /** Reads every row. */
+  readonly store: Store;
+  /** May do everything in the account; on the callout's own user in the callout account. */
+  readonly space: NatsConnection;
+  readonly authority: NatsConnection;
+  readonly callout: NatsConnection;
+  /** Writes a row over whatever is there. */
+  put<V>(key: Key<V>, value: V): Promise<void>;
+  /** A client's connection: sentinel, bearer and nonce. */
+  connect(token: string, nonce: string): Promise<NatsConnection>;
+  operator(): Promise<NatsConnection>;
+  /** What a service is started with; its log goes to `lines`. */
+  deps(lines?: string[]): Promise<CalloutDeps>;
   stop(): Promise<void>;
 }
 
-export async function startSpace(options: { readonly authTimeoutS?: number } = {}): Promise<TestSpace> {
-  const operator = createKeyPair("operator");
-  const [system, spaceAccount, authority, callout] = [account(), account(), account(), account()];
-  const xkey = createKeyPair("curve");
-  const calloutUser = userOf(callout, "callout");
-  const sentinel = userOf(callout, "sentinel", nothing);
-  const signed = (of: Account, name: string, jetstream: "unlimited" | "none" | "unset") => ({
-    subject: of.pub,
-    name,
-    signingKeys: [of.signing.public],
-    jetstream,
-    iat,
-  });
-  const preload = [
-    signed(system, "SYS", "unset"),
-    signed(spaceAccount, "SPACE", "unlimited"),
-    signed(authority, "AUTHORITY", "unlimited"),
-    {
-      ...signed(callout, "CALLOUT", "none"),
-      authorization: {
-        authUsers: [calloutUser.key.public],
-        allowedAccounts: [spaceAccount.pub],
-        xkey: xkey.public,
-      },
-    },
-  ].map((claims) => `${claims.subject}: ${encodeJwt(accountClaims(claims), operator)}`);
-  const operatorJwt = encodeJwt(
-    operatorClaims({ subject: operator.public, name: "test", systemAccount: system.pub, iat }),
-    operator,
-  );
+export async function startSpace(): Promise<TestSpace> {
+  const stateDir = await mkdtemp(join(tmpdir(), "state-"));
+  const { settings } = await initSpace({ stateDir, space, permissionsOf, ports });
   const broker = await startBroker({
-    jetstream: "",
-    config: [
-      `operator: ${operatorJwt}`,
-      `system_account: ${system.pub}`,
-      "resolver: MEMORY",
-      `resolver_preload { ${preload.join("\n")} }`,
-      `authorization { timeout: ${options.authTimeoutS ?? 5} }`,
-    ].join("\n"),
+    jetstream: "limits { default_max_consumers: 100000 }",
+    config: `authorization { timeout: 5 }\n${await readFile(join(stateDir, "broker", "broker.conf"), "utf8")}`,
   });
+  const secrets = await directoryStore(stateDir);
+  const keys = await loadSecret(secrets, space, SECRET.serviceKeys);
+  const callout = await loadSecret(secrets, space, SECRET.calloutKeys);
+  const sentinel = await spaceFiles(await openFolder(stateDir), space).sentinel();
   const open: NatsConnection[] = [];
+  const enter = async (name: string, user: User): Promise<NatsConnection> => {
+    const connection = await connectUser({ servers: broker.url, name, user: () => user, reconnect: true });
+    open.push(connection);
+    return connection;
+  };
+  const root = ({ pub, signingSeed }: { readonly pub: string; readonly signingSeed: string }, key?: KeyPair) =>
+    enter("root", everythingUser(pub, keyPairFromSeed(signingSeed), key));
+  const [spaceRoot, authorityRoot, calloutRoot] = await Promise.all([
+    root(keys.dataAccount),
+    root(keys.authorityAccount),
+    // Only who is listed is not sent to the callout.
+    root(callout.account, keyPairFromSeed(decodeCreds("callout", callout.calloutCreds).seed)),
+  ]);
+  const accounts = { space: spaceRoot, authority: authorityRoot };
+  await createMissing({ space, connection: (account) => accounts[account] }, OUR_STREAMS);
+  const store = new Store({ space, ports, connections: accounts });
+  const put = async <V>(key: Key<V>, value: V): Promise<void> => {
+    const found = await store.inspect(key);
+    const revision = found.state === "row" ? found.entry.revision : found.state === "unreadable" ? found.revision : 0;
+    await store.commit([swap({ key, revision }, value)], ownWork(ports, 5_000));
+  };
+  const bearers = await bearerIssuer();
+  const jwk = await exportJWK(bearers.publicKey);
+  await put(trustRows.key({}), {
+    v: 1,
+    rev: 1,
+    issuer,
+    activeKid: bearers.kid,
+    keys: [{ kty: "OKP", crv: "Ed25519", x: jwk.x ?? "", kid: bearers.kid, alg: "EdDSA", use: "sig" }],
+    ownerCommitment: `sha256:${"0".repeat(64)}` as Digest,
+  });
+  const sentinelUser = { jwt: sentinel.jwt, key: keyPairFromSeed(sentinel.seed) };
   return {
     broker,
-    accounts: { space: spaceAccount, authority, callout },
-    callout: calloutUser,
-    xkey,
-    sentinel,
-    async connect(of, name) {
-      const user = userOf(of, name);
-      const connection = await connectUser({ servers: broker.url, name, user: () => user, reconnect: false });
+    stateDir,
+    settings,
+    sentinel: sentinelUser,
+    bearers,
+    store,
+    space: spaceRoot,
+    authority: authorityRoot,
+    callout: calloutRoot,
+    put,
+    async connect(token, nonce) {
+      const connection = await connectUser({
+        servers: broker.url,
+        name: nonce,
+        inboxPrefix: `_INBOX_${nonce}`,
+        user: () => sentinelUser,
+        token,
+        reconnect: false,
+      });
       open.push(connection);
       return connection;
     },
+    async operator() {
+      const creds = await loadCreds(secrets, space, "operator_callout");
+      return enter("operator", { jwt: creds.jwt, key: keyPairFromSeed(creds.seed) });
+    },
+    deps: (lines = []) => calloutDeps(stateDir, broker.url, settings, lines),
     async stop() {
       await Promise.all(open.map((connection) => connection.close()));
       await broker.stop();
+      await rm(stateDir, { recursive: true, force: true });
     },
   };
+}
+
+/** What the callout of a space is started with. */
+export async function calloutDeps(
+  stateDir: string,
+  servers: string,
+  settings: SpaceSettings,
+  lines: string[],
+): Promise<CalloutDeps> {
+  const log = pino({ level: "debug" }, { write: (line: string) => void lines.push(line) });
+  return {
+    space,
+    settings,
+    secrets: await directoryStore(stateDir, viewKeys(space, "callout")),
+    ports,
+    log,
+    owned: new OwnedConnections({ servers }, ports),
+    signal: new AbortController().signal,
+    version: "0.1.0",
+  };
+}
+
+function everythingUser(account: string, signer: KeyPair, key = createKeyPair("user")): User {
+  const claims = userClaims({
+    subject: key.public,
+    name: "root",
+    issuerAccount: account,
+    permissions: EVERYTHING,
+    tags: [],
+    iat: Math.floor(ports.now() / 1_000),
+  });
+  return { jwt: encodeJwt(claims, signer), key };
 }
