@@ -4,7 +4,7 @@ import type { Ports } from "./ports.ts";
 
 /**
  * What the broker said of the writes that a request sent. The host derives the reply's outcome from it (wire §5):
- * a handler never states one. Each `sent` is followed by exactly one of `acked`, `refused`, `unsettled`.
+ * a handler never states one.
  */
 export class Effects {
   #inFlight = 0;
@@ -12,25 +12,23 @@ export class Effects {
   #unsettled = 0;
   #done = false;
 
-  /** A write leaves this process. */
-  sent(): void {
+  /** Counts a write as in flight until its answer is definite or given up. */
+  async during<T>(write: Promise<T>): Promise<T> {
     this.#inFlight += 1;
+    try {
+      return await write;
+    } finally {
+      this.#inFlight -= 1;
+    }
   }
 
-  /** The write was acknowledged, or the connection kicked. */
+  /** A write was acknowledged, or a connection kicked. */
   acked(): void {
-    this.#inFlight -= 1;
     this.#acked += 1;
   }
 
-  /** The broker refused the write: nothing happened. */
-  refused(): void {
-    this.#inFlight -= 1;
-  }
-
-  /** Nothing definite came back. */
+  /** A write was sent and nothing definite came back. */
   unsettled(): void {
-    this.#inFlight -= 1;
     this.#unsettled += 1;
   }
 
