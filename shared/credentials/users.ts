@@ -27,6 +27,11 @@ export const USER_NAMES = Object.keys(USERS) as UserName[];
 /** Those that the callout account admits itself; everyone else there is sent to the callout (pitfalls 24). */
 export const CALLOUT_USERS = USER_NAMES.filter((name) => USERS[name].account === "callout");
 
+/** One value per user of the table. */
+export function forEveryUser<V>(value: (name: UserName) => V): Record<UserName, V> {
+  return Object.fromEntries(USER_NAMES.map((name) => [name, value(name)])) as Record<UserName, V>;
+}
+
 export const isUserName = (value: string): value is UserName => Object.hasOwn(USERS, value);
 
 /** One provisioned user of one space: all that its permissions and tags follow from. */

@@ -34,8 +34,8 @@ export interface Folder {
   /** Whole and durable, in place of what was there. */
   replace(path: string, bytes: Uint8Array, exposure: Exposure): Promise<void>;
   remove(path: string): Promise<void>;
-  /** Names in a folder; none if it is not there. */
-  names(path: string): Promise<string[]>;
+  /** What is directly in the folder itself. */
+  names(): Promise<string[]>;
 }
 
 /** `make` creates the folder with mode 0700; without it a missing one refuses. */
@@ -99,9 +99,9 @@ class DiskFolder implements Folder {
     await unlink(this.#full(path)).catch(unlessMissing);
   }
 
-  async names(path: string): Promise<string[]> {
-    if (!(await this.#reachable(`${path}/x`))) return [];
-    return (await readdir(this.#full(path))).sort();
+  async names(): Promise<string[]> {
+    await this.#reachable("any");
+    return (await readdir(this.path)).sort();
   }
 
   /** Whether a folder is there; refuses a link, somebody else's, or one that others may touch. */

@@ -3,7 +3,7 @@ import Type, { type Static } from "typebox";
 import { type Creds, parseCreds } from "../credentials/creds.ts";
 import { decodeJwt } from "../credentials/jwt.ts";
 import { decodeSeed, isPublicKey, type KeyKind, keyPairFromSeed } from "../credentials/nkeys.ts";
-import { USER_NAMES, type UserName } from "../credentials/users.ts";
+import { forEveryUser, type UserName } from "../credentials/users.ts";
 import { textOf } from "../errors.ts";
 import type { Ports } from "../ports.ts";
 import { AccountNkey, type Space, UserNkey } from "../tokens.ts";
@@ -37,7 +37,10 @@ const PublicKeys = Type.Object(
       { space: AccountNkey.schema, callout: AccountNkey.schema, authority: AccountNkey.schema },
       closed,
     ),
-    users: Type.Object(everyUser(), closed),
+    users: Type.Object(
+      forEveryUser(() => UserNkey.schema),
+      closed,
+    ),
   },
   closed,
 );
@@ -109,6 +112,16 @@ export async function adoptSecret<V>(
   return secret.document.decode(key, await adoptOrCreate(store, key, () => secret.document.encode(generate())));
 }
 
+/** Only rotation calls it. */
+export async function replaceSecret<V>(
+  store: Pick<SecretStore, "put">,
+  space: Space,
+  secret: SecretFile<V>,
+  value: V,
+): Promise<void> {
+  await store.put(secretKey(space, secret.file), secret.document.encode(value));
+}
+
 /** Where a provisioned user's creds are. Those of `callout` are part of `callout.json`. */
 export const credsFile = (name: Exclude<UserName, "callout">): string => `${name}.creds`;
 
@@ -131,6 +144,28 @@ export async function loadCreds(
   const creds = await readCreds(store, space, name);
   if (creds === undefined) throw refused(secretKey(space, credsFile(name)), "is not there");
   return creds;
+}
+
+/** The creds that are there, or the generated ones unless somebody else was faster. */
+export async function adoptCreds(
+  store: Pick<SecretStore, "get" | "create">,
+  space: Space,
+  name: Exclude<UserName, "callout">,
+  generate: () => string,
+): Promise<Creds> {
+  const key = secretKey(space, credsFile(name));
+  const bytes = await adoptOrCreate(store, key, () => new TextEncoder().encode(generate()));
+  return decodeCreds(key, new TextDecoder().decode(bytes));
+}
+
+/** Only rotation calls it. */
+export async function replaceCreds(
+  store: Pick<SecretStore, "put">,
+  space: Space,
+  name: Exclude<UserName, "callout">,
+  text: string,
+): Promise<void> {
+  await store.put(secretKey(space, credsFile(name)), new TextEncoder().encode(text));
 }
 
 export function decodeCreds(location: string, text: string): Creds {
@@ -165,13 +200,6 @@ export const viewKeys = (space: Space, view: keyof typeof VIEWS): string[] =>
 /** What a host without a state folder keeps in its store besides: the public files, and the instance of `auth` (lifecycles §8.5). */
 export const hostedKeys = (space: Space, slot: string): string[] =>
   ["space.json", "idp.json", "sentinel.creds", `instance.auth.${slot}.json`].map((file) => secretKey(space, file));
-
-function everyUser(): Record<UserName, typeof UserNkey.schema> {
-  return Object.fromEntries(USER_NAMES.map((name) => [name, UserNkey.schema])) as Record<
-    UserName,
-    typeof UserNkey.schema
-  >;
-}
 
 const isSeed = (text: string, kind: KeyKind): boolean => decodeSeed(text)?.kind === kind;
 

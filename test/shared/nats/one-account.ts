@@ -32,7 +32,7 @@ resolver: MEMORY
 resolver_preload { ${system.public}: ${jwt(system, "unset")}, ${account.public}: ${jwt(account, "unlimited")} }`;
 }
 
-/** A user that may do everything but `denied`, for `seconds` or for ever. */
+/** A user that may do everything, or publish only that, for `seconds` or for ever. */
 export function user(options: { seconds?: number; key?: KeyPair; publish?: string[] } = {}): User {
   const key = options.key ?? createKeyPair("user");
   const now = Math.floor(Date.now() / 1000);
@@ -49,10 +49,5 @@ export function user(options: { seconds?: number; key?: KeyPair; publish?: strin
     iat: now,
   };
   const draft = userClaims(options.seconds === undefined ? claims : { ...claims, exp: now + options.seconds });
-  return { jwt: encodeJwt({ ...draft, nats: withoutIssuer(draft.nats) }, account), key };
-}
-
-/** The account itself signs here, not a signing key of it. */
-function withoutIssuer<T extends object>(nats: T): T {
-  return { ...nats, issuer_account: undefined };
+  return { jwt: encodeJwt(draft, account), key };
 }
