@@ -219,11 +219,12 @@ export const CUSTODIAN = {
   settleBaseMs: 1_000,
   askReadMs: 30_000,
   askEvictMs: 45_000,
+  /** ms between log lines that tell the age of the system credential */
+  tellAgeMs: 86_400_000,
 } as const;
 
 /** Identity providers (identity §2). */
 export const IDP = {
-  maxPins: 8,
   maxToken: 8_192,
   fetchMs: 5_000,
   maxJwks: 65_536,
@@ -237,8 +238,6 @@ export const IDP = {
   /** seconds that a proof may still be valid for */
   maxAheadS: 86_400,
   maxSubject: 255,
-  /** providers of one space */
-  maxPins: 8,
   /** seconds that a development token lives (identity §12) */
   developmentTokenS: 300,
 } as const;
@@ -246,8 +245,6 @@ export const IDP = {
 /** Bearers and their issuer (identity §4, §5). */
 export const BEARER = {
   maxToken: 16_384,
-  /** published at once: the one that signs, the next, the former */
-  maxKeys: 3,
   /** entries of each list of an actor row (operations §10) */
   maxScopes: 64,
   /** ms that a verifier keeps `trust` for, and ms between re-reads for an unknown `kid` */

@@ -67,6 +67,10 @@ export class TrustKeeper {
     return this.#issuing;
   }
 
+  get rev(): number {
+    return this.#file.rev;
+  }
+
   get ready(): boolean {
     return this.#issuing !== undefined;
   }
