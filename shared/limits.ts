@@ -225,6 +225,8 @@ export const CUSTODIAN = {
 
 /** Identity providers (identity §2). */
 export const IDP = {
+  /** providers of one space */
+  maxPins: 8,
   maxToken: 8_192,
   fetchMs: 5_000,
   maxJwks: 65_536,
