@@ -3,13 +3,14 @@
  * It reads no store and decides nothing about authority.
  */
 import type { Logger } from "pino";
+import type { ConnectionLiveness, Eviction, PrincipalLiveness } from "../../shared/custody.ts";
 import { AuthorityError, unavailable } from "../../shared/errors.ts";
 import type { Tuple } from "../../shared/nats/connect.ts";
 import type { Ports } from "../../shared/ports.ts";
 import type { AccountNkey, Principal } from "../../shared/tokens.ts";
 import type { Work } from "../../shared/work.ts";
-import { type EvictAsk, type Eviction, evict } from "./evict.ts";
-import { connectionState, type Liveness, principalState } from "./liveness.ts";
+import { type EvictAsk, evict } from "./evict.ts";
+import { connectionState, principalState } from "./liveness.ts";
 import { readKick } from "./replies.ts";
 import { type Member, Rounds } from "./round.ts";
 import { type Connection, type Sweep, sweep, type Walk } from "./sweep.ts";
@@ -28,21 +29,6 @@ export interface CustodianOptions {
   readonly log: Pick<Logger, "info" | "warn">;
   /** Aborts what waits when the service closes. */
   readonly signal?: AbortSignal;
-}
-
-export interface PrincipalLiveness {
-  readonly principal: Principal;
-  readonly state: Liveness;
-  readonly sweepComplete: boolean;
-  readonly note?: string;
-}
-
-export interface ConnectionLiveness {
-  readonly ledger: { readonly tuple: Tuple; readonly state: Liveness };
-  readonly records: { readonly tuple: Tuple; readonly state: Liveness };
-  /** Both verdicts rest on a proof. */
-  readonly sweepComplete: boolean;
-  readonly note?: string;
 }
 
 export interface ConnectionPair {
@@ -76,20 +62,24 @@ export class Custodian {
    * room in the next round, `unavailable` without the system account; nobody was kicked then.
    */
   async evictPrincipals(principals: readonly Principal[], work: Work): Promise<Eviction[]> {
-    if (principals.some((principal) => this.#options.untouchable.has(principal))) {
-      throw new AuthorityError("failed-precondition", "evicting a target would cut off who asks for it");
-    }
+    this.#refuseUntouchable(principals);
     return this.#join(principals.length, work, (answer) => ({ principals, answer }));
   }
 
   /** One sweep; nobody is kicked. Codes as above. */
   async principalLiveness(principal: Principal, work: Work): Promise<PrincipalLiveness> {
+    this.#refuseUntouchable([principal]);
     return this.#join(1, work, (answer) => ({ principal, answer }));
   }
 
-  /** Of two connections in the authority account. Codes as above. */
+  /** Of two connections in the authority account. Codes as above but the first. */
   async connectionLiveness(connections: ConnectionPair, work: Work): Promise<ConnectionLiveness> {
     return this.#join(2, work, (answer) => ({ connections, answer }));
+  }
+
+  #refuseUntouchable(principals: readonly Principal[]): void {
+    if (!principals.some((principal) => this.#options.untouchable.has(principal))) return;
+    throw new AuthorityError("failed-precondition", "a target is who asks, or the custodian itself");
   }
 
   #join<R>(targets: number, work: Work, ask: (answer: (result: R) => void) => Ask): Promise<R> {

@@ -1,20 +1,10 @@
 /** Kicks whoever is found and sweeps until nobody is, or says who is left (lifecycles §2.4). */
+import type { Eviction } from "../../shared/custody.ts";
 import type { Ports } from "../../shared/ports.ts";
 import { type AccountNkey, type Principal, splitPrincipal } from "../../shared/tokens.ts";
 import type { Member } from "./round.ts";
 import { type Connection, connectionsOf, type Sweep, type Walk } from "./sweep.ts";
 import type { CustodianLimits } from "./system.ts";
-
-export interface Eviction {
-  readonly principal: Principal;
-  /** Kicks that a server acknowledged. */
-  readonly kicked: number;
-  /** Connections in the last sweep. */
-  readonly remaining: number;
-  readonly verifiedGone: boolean;
-  readonly scanComplete: boolean;
-  readonly note?: string;
-}
 
 export interface EvictAsk {
   readonly principals: readonly Principal[];

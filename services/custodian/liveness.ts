@@ -1,9 +1,10 @@
 /** What one sweep proves of a principal, and of two connections. Unknown never counts as gone (lifecycles §2.4). */
+import type { PrincipalLiveness } from "../../shared/custody.ts";
 import type { Tuple } from "../../shared/nats/connect.ts";
 import type { Principal } from "../../shared/tokens.ts";
 import { connectionsOf, type Walk } from "./sweep.ts";
 
-export type Liveness = "live" | "gone" | "unknown";
+type Liveness = PrincipalLiveness["state"];
 
 export function principalState(walk: Walk, principal: Principal): Liveness {
   if (connectionsOf(walk, principal).length > 0) return "live";

@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { type EvictAsk, type Eviction, evict } from "../../../services/custodian/evict.ts";
+import { type EvictAsk, evict } from "../../../services/custodian/evict.ts";
 import { Rounds } from "../../../services/custodian/round.ts";
 import type { Connection, Sweep } from "../../../services/custodian/sweep.ts";
 import { createKeyPair } from "../../../shared/credentials/nkeys.ts";
+import type { Eviction } from "../../../shared/custody.ts";
 import { CUSTODIAN } from "../../../shared/limits.ts";
 import type { AccountNkey, Principal, ServerNkey } from "../../../shared/tokens.ts";
 import { ownWork, type Work } from "../../../shared/work.ts";
