@@ -52,7 +52,7 @@ export async function serverConf(stateDir: string): Promise<string> {
   if (join(shipped, "..", "state") === folder.path) return shipped;
   const text = (await readFile(SHIPPED, "utf8"))
     .replace('"state/broker/broker.conf"', '"broker.conf"')
-    .replace('"state/jetstream"', JSON.stringify(join(folder.path, "jetstream")));
+    .replace('"state/broker"', JSON.stringify(join(folder.path, "broker")));
   await write(folder, SERVER_FILE, `# Generated out of ${shipped}; change that one.\n${text}`);
   return join(folder.path, SERVER_FILE);
 }

@@ -125,7 +125,7 @@ export class OwnedConnections {
   /** Hands over what is buffered, within a bound, then closes whatever came of that. Without a broker there is nothing to wait for. */
   async #close(entry: Entry): Promise<void> {
     const { connection } = entry;
-    if (entry.ended) return;
+    if (connection.isClosed()) return;
     try {
       if (entry.connected && !connection.isDraining()) await this.#drain(connection);
     } finally {

@@ -313,6 +313,9 @@ describe("a broker on the shipped configuration", () => {
     const { stderr } = await promisify(execFile)(path, ["-t", "-c", "place/nats-server.conf"], { cwd: state.parent });
     expect(stderr).toContain("is valid");
     expect(await serverConf(state.dir)).toBe(join(state.dir, "broker/nats-server.conf"));
+    const copy = await state.text("broker/nats-server.conf");
+    expect(copy).toContain('\ninclude "broker.conf"\n');
+    expect(copy).toContain(`store_dir: "${join(state.dir, "broker")}"`);
   });
 });
 
