@@ -45,7 +45,7 @@ interface Try {
 
 export const userNkey = UserNkey.parse(createKeyPair("user").public);
 
-function reachOf(ledger: Ledger, ready = true): Reach {
+export function reachOf(ledger: Ledger, ready = true): Reach {
   return {
     space,
     store: ledger,

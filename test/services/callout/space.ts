@@ -66,8 +66,9 @@ export async function startSpace(): Promise<TestSpace> {
   const callout = await loadSecret(secrets, space, SECRET.calloutKeys);
   const sentinel = await spaceFiles(await openFolder(stateDir), space).sentinel();
   const open: NatsConnection[] = [];
-  const enter = async (name: string, user: User): Promise<NatsConnection> => {
-    const connection = await connectUser({ servers: broker.url, name, user: () => user, reconnect: true });
+  const enter = async (name: string, user: User, inboxPrefix?: string): Promise<NatsConnection> => {
+    const options = { servers: broker.url, name, user: () => user, reconnect: true };
+    const connection = await connectUser({ ...options, ...(inboxPrefix === undefined ? {} : { inboxPrefix }) });
     open.push(connection);
     return connection;
   };
@@ -123,7 +124,8 @@ export async function startSpace(): Promise<TestSpace> {
     },
     async operator() {
       const creds = await loadCreds(secrets, space, "operator_callout");
-      return enter("operator", { jwt: creds.jwt, key: keyPairFromSeed(creds.seed) });
+      // As the `nats` tool has it.
+      return enter("operator", { jwt: creds.jwt, key: keyPairFromSeed(creds.seed) }, "_INBOX");
     },
     deps: (lines = []) => calloutDeps(stateDir, broker.url, settings, lines),
     async stop() {
