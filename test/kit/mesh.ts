@@ -1,6 +1,7 @@
 /** A broker in operator mode with the accounts of one space, and every stream that a profile names. */
 import { jetstreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
+import { compilePermissions } from "../../shared/credentials/compile.ts";
 import { accountClaims, encodeJwt, operatorClaims, type Permissions } from "../../shared/credentials/jwt.ts";
 import { createKeyPair, type KeyPair } from "../../shared/credentials/nkeys.ts";
 import { signUser } from "../../shared/credentials/sign.ts";
@@ -8,9 +9,8 @@ import type { AccountName } from "../../shared/credentials/users.ts";
 import { connectUser } from "../../shared/nats/connect.ts";
 import { systemPorts } from "../../shared/ports.ts";
 import { createMissing } from "../../shared/store/shape.ts";
-import type { StreamAccount } from "../../shared/store/streams.ts";
 import { AccountNkey, Actor, Owner, type Triple, Uid, UserNkey } from "../../shared/tokens.ts";
-import { instanceId, space } from "./bindings.ts";
+import { holder, instanceId, space } from "./bindings.ts";
 import { type Broker, startBroker } from "./broker.ts";
 import { OUR_STREAMS } from "./store.ts";
 
@@ -19,6 +19,8 @@ const EVERYTHING: Permissions = { pub: { allow: [">"], deny: [] }, sub: { allow:
 
 export interface Mesh {
   readonly broker: Broker;
+  /** The public key of each account. */
+  readonly accounts: Readonly<Record<AccountName, string>>;
   /** A connection under exactly these permissions, with the holder's tags. Closed with the mesh. */
   connect(
     account: AccountName,
@@ -59,6 +61,12 @@ export async function startMesh(): Promise<Mesh> {
   const open: NatsConnection[] = [];
   const mesh: Mesh = {
     broker,
+    accounts: {
+      space: keys.space.public,
+      authority: keys.authority.public,
+      callout: keys.callout.public,
+      system: keys.system.public,
+    },
     async connect(account, holder, permissions, name = "probe", key = createKeyPair("user")) {
       const jwt = signUser(
         {
@@ -120,17 +128,27 @@ const MESH_STREAMS: readonly (readonly [name: string, ...subjects: string[]])[] 
   ),
 ];
 
+/** Ours are made as `auth` makes them, under what it signs for itself. */
 async function createStreams(mesh: Mesh): Promise<void> {
-  const [inSpace, inAuthority] = await Promise.all([mesh.root("space"), mesh.root("authority")]);
-  const connection = (account: StreamAccount) => (account === "space" ? inSpace : inAuthority);
-  await createMissing({ space, connection }, OUR_STREAMS);
+  const key = createKeyPair("user");
+  const auth = holder(ROOT.owner, "auth", ROOT.uid, key.public);
+  const compiled = {
+    space: compilePermissions("work", { ...auth, service: "auth" }),
+    authority: compilePermissions("store", { ...auth, service: "auth" }),
+  };
+  const [work, store, inSpace] = await Promise.all([
+    mesh.connect("space", auth, compiled.space, "work", key),
+    mesh.connect("authority", auth, compiled.authority, "store", key),
+    mesh.root("space"),
+  ]);
+  await createMissing({ space, connection: (account) => (account === "space" ? work : store) }, OUR_STREAMS);
   const manager = await jetstreamManager(inSpace);
   const transfer = `cotal_xfer_${space}_${instanceId}`;
   for (const [name, ...subjects] of [
     ...MESH_STREAMS,
     [`OBJ_${transfer}`, `$O.${transfer}.C.>`, `$O.${transfer}.M.>`] as const,
   ]) {
-    const ofRows = name.startsWith("KV_") ? { max_msgs_per_subject: 1 } : {};
-    await manager.streams.add({ name, subjects, storage: "memory", allow_direct: true, ...ofRows });
+    const rows = name.startsWith("KV_") ? { max_msgs_per_subject: 1 } : {};
+    await manager.streams.add({ name, subjects, storage: "file", allow_direct: !name.startsWith("WFJ_"), ...rows });
   }
 }
