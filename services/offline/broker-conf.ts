@@ -1,12 +1,11 @@
 /** `broker.conf`, the part of the broker's configuration that follows from the state (identity §1.4). */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { isAuthorityError } from "../../shared/errors.ts";
 import { refused } from "../../shared/secrets/document.ts";
 import { type Folder, openFolder } from "../../shared/secrets/folder.ts";
 import { loadSecret, type PublicKeys, SECRET } from "../../shared/secrets/keys.ts";
-import { type SecretStore, spaceFolder } from "../../shared/secrets/store.ts";
-import { Space } from "../../shared/tokens.ts";
+import { spacesIn } from "../../shared/secrets/spaces.ts";
+import type { SecretStore } from "../../shared/secrets/store.ts";
 import { loadAccount, loadOperator } from "./jwts.ts";
 
 const CONF_FILE = "broker/broker.conf";
@@ -23,7 +22,7 @@ export async function writeBrokerConf(folder: Folder, store: SecretStore): Promi
   const systemAccount = operator.claims.nats.system_account;
   if (typeof systemAccount !== "string") throw refused(folder.path, "broker/operator.jwt names no system account");
   const preloads = [await preload(folder, "system", systemAccount)];
-  for (const space of await enabledSpaces(folder)) {
+  for (const space of await spacesIn(folder)) {
     const { accounts } = await loadSecret(store, space, SECRET.publicKeys);
     for (const name of ACCOUNTS) preloads.push(await preload(folder, `${space}: ${name}`, accounts[name]));
   }
@@ -73,25 +72,4 @@ async function write(folder: Folder, path: string, text: string): Promise<void> 
 
 async function preload(folder: Folder, what: string, pub: string): Promise<string> {
   return `  # ${what}\n  ${pub}: ${(await loadAccount(folder, pub)).text}`;
-}
-
-/** The spaces of a state folder that have settings. */
-async function enabledSpaces(folder: Folder): Promise<Space[]> {
-  const spaces: Space[] = [];
-  for (const name of await folder.names()) {
-    if (!name.startsWith("space.")) continue;
-    const space = spaceOf(folder, name);
-    if ((await folder.read(`${name}/space.json`, "public")) !== undefined) spaces.push(space);
-  }
-  return spaces;
-}
-
-function spaceOf(folder: Folder, name: string): Space {
-  try {
-    const space = Space.parse(Buffer.from(name.slice("space.".length), "hex").toString());
-    if (spaceFolder(space) === name) return space;
-  } catch (cause) {
-    if (!isAuthorityError(cause)) throw cause;
-  }
-  throw refused(`${folder.path}/${name}`, "is no space's folder");
 }
