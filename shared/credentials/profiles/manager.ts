@@ -14,7 +14,7 @@ export const supervisor = profile({
   bindings: {},
   rows(b) {
     const w = words(b);
-    return { publish: [requests(w, ["manager"]), w.DESC, w.ART], subscribe: w.RE };
+    return { publish: [requests(w, "manager"), w.DESC, w.ART], subscribe: w.RE };
   },
 });
 
@@ -101,6 +101,6 @@ export const retirementRequester = profile({
   rows(b) {
     const w = words(b);
     const target = `${b.target.owner}.${b.target.actor}.${b.target.uid}`;
-    return { publish: [requests(w, ["requester"], target), w.DESC, w.ART], subscribe: w.RE };
+    return { publish: [requests(w, "requester", target), w.DESC, w.ART], subscribe: w.RE };
   },
 });

@@ -26,7 +26,7 @@ export const admin = profile({
         w.watch("PRES", "CHAN", "MEM"),
         get(w.CHAN, w.MEM, w.LEASE),
         "$JS.FC.>",
-        requests(w, ["admin"]),
+        requests(w, "admin"),
         w.DESC,
       ],
       subscribe: [`${w.P}.chat.>`, `${w.P}.inst.>`, `${w.P}.svc.>`],
@@ -42,7 +42,7 @@ export const sessionCaller = profile({
   rows(b) {
     const w = words(b);
     const session = `${w.P}.eps.${b.endpoint}.${b.sessionId}.${b.epoch}`;
-    return { publish: [`${session}.in`, requests(w, ["session-holder"])], subscribe: `${session}.out` };
+    return { publish: [`${session}.in`, requests(w, "session-holder")], subscribe: `${session}.out` };
   },
 });
 

@@ -1,7 +1,7 @@
 /** The users that `init` provisions (identity §1.1). */
 import Type from "typebox";
 import { profile } from "./profile.ts";
-import { commandsOf, requests } from "./requests.ts";
+import { commandsOf, requests, routed } from "./requests.ts";
 import { discovery, each, get, info, words } from "./words.ts";
 
 /** Forwards what came over HTTP; both faces have the same routes to operations. */
@@ -9,7 +9,7 @@ export const gateway = profile({
   name: "gateway",
   kind: "provisioned",
   bindings: {},
-  rows: (b) => ({ publish: requests(words(b), ["human", "gateway"]) }),
+  rows: (b) => ({ publish: routed(words(b)) }),
 });
 
 /** What `nats micro` publishes, and the shared inbox on which that tool listens. */
@@ -24,7 +24,7 @@ export const operator = profile({
   bindings: {},
   rows(b) {
     const w = words(b);
-    return { publish: [requests(w, ["operator"]), w.DESC, w.ART, MICRO.publish], subscribe: MICRO.subscribe };
+    return { publish: [requests(w, "operator"), w.DESC, w.ART, MICRO.publish], subscribe: MICRO.subscribe };
   },
 });
 
@@ -43,7 +43,7 @@ export const platformHost = profile({
   bindings: {},
   rows(b) {
     const w = words(b);
-    return { publish: [requests(w, ["host"]), w.DESC] };
+    return { publish: [requests(w, "host"), w.DESC] };
   },
 });
 

@@ -46,7 +46,7 @@ export const work = profile({
         info(...read, EPW, EPE, ACCEPTED),
         get(...read),
         create(RECORDS, OBS, EPC, ACCEPTED),
-        requests(w, ["authority"]),
+        requests(w, "authority"),
       ],
     };
   },
