@@ -25,10 +25,21 @@ export interface DevIdpOptions {
   readonly ports: Pick<Ports, "now">;
 }
 
+export type DevelopmentPin = { url: string; issuer: string; audience: string; jwksUri: string; development: true };
+
+/** The pin of a provider at this URL, whether it runs yet or not. */
+export const developmentPin = (url: string): DevelopmentPin => ({
+  url,
+  issuer: url,
+  audience: AUDIENCE,
+  jwksUri: `${url}/jwks`,
+  development: true,
+});
+
 export interface DevIdp {
   readonly url: string;
   /** What `idp.json` has to say for this provider to count. */
-  readonly pin: { url: string; issuer: string; audience: string; jwksUri: string; development: true };
+  readonly pin: DevelopmentPin;
   close(): Promise<void>;
 }
 
@@ -67,7 +78,7 @@ export async function startDevIdp(options: DevIdpOptions): Promise<DevIdp> {
 
   return {
     url,
-    pin: { url, issuer: url, audience: AUDIENCE, jwksUri: `${url}/jwks`, development: true },
+    pin: developmentPin(url),
     async close() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));

@@ -5,4 +5,4 @@ ensureInstalled({ dev: false });
 const { register } = await import("tsx/esm/api");
 register();
 const { launch } = await import("./main.ts");
-process.exitCode = await launch(process.argv.slice(2));
+process.exit(await launch(process.argv.slice(2)));
