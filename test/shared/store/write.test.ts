@@ -7,7 +7,7 @@ import { create, fenced, type Message, swap, touch } from "../../../shared/store
 import { CommitLost, lostOn } from "../../../shared/store/write.ts";
 import { type Broker, startBroker } from "../../kit/broker.ts";
 import { ACTOR, freshUid, frozenGate, OWNER, openGate, PRINCIPAL, rootCred } from "../../kit/rows.ts";
-import { openStore, type TestStore } from "../../kit/store.ts";
+import { openStore, streamName, type TestStore } from "../../kit/store.ts";
 
 let broker: Broker;
 let on: TestStore;
@@ -186,5 +186,31 @@ describe("a lost time", () => {
     const given = { ...on.work(), signal: AbortSignal.abort() };
     expect(await refused(on.store.commit(messages, given))).toMatchObject({ code: "unavailable" });
     expect(await on.store.read(uidRows.key({ uid }))).toBeUndefined();
+  });
+});
+
+describe("a refusal that is not about the row", () => {
+  it("is unavailable, not a conflict, where the stream is full", async () => {
+    const full = await openStore(broker.url, { space: "full", streams: [] });
+    const stream = streamName("auth", full.space);
+    const config = { name: stream, subjects: ["$KV.cotal_auth_full.>"], allow_atomic: true, max_msgs_per_subject: 1 };
+    await full.api(`STREAM.CREATE.${stream}`, { ...config, discard: "new", max_bytes: 300, storage: "file" });
+    const keys = Array.from({ length: 3 }, () => uidRows.key({ uid: freshUid() }));
+    const ends = [];
+    for (const key of keys) ends.push(await refused(full.store.commit([create(key, reservation)], full.work())));
+    expect(ends.at(-1)).toMatchObject({ code: "unavailable", outcome: "not-executed" });
+    expect(ends.at(-1)).toMatchObject({ reason: expect.stringContaining("10077") });
+    await full.close();
+  });
+
+  it("is not executed where the stream takes no batches, and unknown where nobody answers", async () => {
+    const none = await openStore(broker.url, { space: "none", streams: [] });
+    const messages = [freshUid(), freshUid()].map((uid) => create(uidRows.key({ uid }), reservation));
+    expect(await refused(none.store.commit(messages, none.work(400)))).toMatchObject({ outcome: "unknown" });
+    const stream = streamName("auth", none.space);
+    await none.api(`STREAM.CREATE.${stream}`, { name: stream, subjects: ["$KV.cotal_auth_none.>"] });
+    const end = await refused(none.store.commit(messages, none.work()));
+    expect(end).toMatchObject({ code: "unavailable", outcome: "not-executed" });
+    await none.close();
   });
 });
