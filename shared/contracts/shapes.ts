@@ -13,8 +13,10 @@ export const Millis = SafeInteger();
 /** Unix time in s. */
 export const Seconds = SafeInteger();
 
-/** One incarnation of a principal: `T` of operations §8. */
-export const Incarnation = Closed({ owner: Owner.schema, actor: Actor.schema, lifecycleUid: Uid.schema });
+/** The members that name one incarnation of a principal. */
+export const incarnation = { owner: Owner.schema, actor: Actor.schema, lifecycleUid: Uid.schema };
+/** `T` of operations §8. */
+export const Incarnation = Closed(incarnation);
 
 /** A signed credential; `exp` in s. */
 export const Signed = Closed({ jwt: Text(CREDENTIAL.maxJwt), exp: Seconds });
