@@ -5,7 +5,7 @@ import type { RunningService } from "./service.ts";
 interface Parts {
   readonly services: readonly RunningService[];
   /** The HTTP faces of this process. */
-  readonly gateway?: { close(): Promise<void> };
+  readonly faces: readonly { readonly name: string; close(): Promise<void> }[];
   readonly owned: OwnedConnections;
 }
 
@@ -36,7 +36,7 @@ export class OrderedClose {
   }
 
   async #once(): Promise<void> {
-    const { services, gateway, owned } = this.#parts;
+    const { services, faces, owned } = this.#parts;
     const failures: unknown[] = [];
     let steps = 0;
     const stage = async (...list: CloseStep[]): Promise<void> => {
@@ -46,7 +46,7 @@ export class OrderedClose {
     await Promise.all(
       services.map((service) => stage(...this.#pending(`drain:${service.name}`, () => service.drain()))),
     );
-    if (gateway) await stage(...this.#pending("gateway", () => gateway.close()));
+    await stage(...faces.flatMap((face) => this.#pending(`gateway:${face.name}`, () => face.close())));
     await stage(...services.flatMap((service) => this.#pending(labelOf(service), () => service.close())));
     await stage(...owned.closeSteps(...CONNECTION_ORDER));
     if (failures.length > 0) throw failedClose(failures, steps);

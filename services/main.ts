@@ -2,8 +2,8 @@
 import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
 import type { Logger } from "pino";
 import { isAuthorityError, textOf } from "../shared/errors.ts";
-import { HOST, LIFE, PEER_WAIT } from "../shared/limits.ts";
-import { jitter, newUid, systemPorts } from "../shared/ports.ts";
+import { LIFE } from "../shared/limits.ts";
+import { newUid, systemPorts } from "../shared/ports.ts";
 import { directoryStore } from "../shared/secrets/directory.ts";
 import { openFolder } from "../shared/secrets/folder.ts";
 import { loadSecret, PUBLIC_FILE, SECRET, viewKeys } from "../shared/secrets/keys.ts";
@@ -15,7 +15,7 @@ import type { AuthServiceInputs } from "./inputs.ts";
 import { createLog, LOG_LEVELS, type LogLevel } from "./log.ts";
 import { ready, serveMetrics } from "./metrics.ts";
 import { type HostedService, SERVICES } from "./service.ts";
-import { type AuthService, mayPass, startServices } from "./start.ts";
+import { startServices } from "./start.ts";
 
 interface Flags {
   readonly state: string;
@@ -49,17 +49,17 @@ export async function serve(argv: readonly string[]): Promise<number> {
       await metrics?.close();
     }
   } catch (error) {
+    if (stop.signal.aborted && !stop.crashed()) return EXIT.closed; // asked to stop before it had started
     log.fatal({ code: codeOf(error), err: reasonOf(error) }, "the start failed");
     return exitOfStart(error);
   }
 }
 
 async function host(inputs: AuthServiceInputs, flags: Flags, log: Logger, stop: Stop): Promise<number> {
-  const authority = await startPatiently(inputs, flags, log, stop.signal);
-  if (!authority) return EXIT.closed; // asked to stop before it had started
+  const { dev: development, services, instance } = flags;
+  const authority = await startServices(inputs, { ports: systemPorts, log, development, signal: stop.signal });
   ready.set({}, 1);
-  const { services } = flags;
-  process.stdout.write(`${JSON.stringify({ ready: true, pid: process.pid, services, instance: flags.instance })}\n`);
+  process.stdout.write(`${JSON.stringify({ ready: true, pid: process.pid, services, instance })}\n`);
   const asked = await Promise.race([authority.closed.then(() => false), stop.asked.then(() => true)]);
   ready.set({}, 0);
   try {
@@ -72,27 +72,6 @@ async function host(inputs: AuthServiceInputs, flags: Flags, log: Logger, stop: 
   const { reason } = await authority.closed;
   log.info({ reason }, "closed");
   return stop.crashed() ? EXIT.failed : exitOfEnd(asked ? "closed" : reason);
-}
-
-/** Tries again for want of a broker or store, for a minute; `undefined` if it was asked to stop meanwhile. */
-async function startPatiently(
-  inputs: AuthServiceInputs,
-  { dev }: Flags,
-  log: Logger,
-  signal: AbortSignal,
-): Promise<AuthService | undefined> {
-  const ports = systemPorts;
-  const until = ports.monotonic() + HOST.storeWaitMs;
-  for (let attempt = 0; ; attempt += 1) {
-    try {
-      return await startServices(inputs, { ports, log, development: dev, signal });
-    } catch (error) {
-      if (signal.aborted) return undefined;
-      if (!mayPass(error) || ports.monotonic() >= until) throw error;
-      log.warn({ err: reasonOf(error) }, "not started yet, trying again");
-      await ports.sleep(jitter(ports, PEER_WAIT, attempt), signal).catch(() => {});
-    }
-  }
 }
 
 interface Stop {

@@ -31,6 +31,11 @@ export interface ServiceDeps {
   readonly development: boolean;
   /** Aborts when the start is given up: whoever waits for a broker, store or peer stops waiting. */
   readonly signal: AbortSignal;
+  /**
+   * Tells that broker and store were found, so that what the start still waits for, a registration's proof, may take
+   * as long as it takes. Until then, or the end of the start, `signal` aborts after a minute (lifecycles §8.4).
+   */
+  readonly foundStore?: () => void;
   /** Semantic version of the package. */
   readonly version: string;
 }

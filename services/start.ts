@@ -9,8 +9,8 @@
  * ```
  */
 import type { Logger } from "pino";
-import { type RunningGateway, startGateway } from "../gateway/start.ts";
-import { AuthorityError, isAuthorityError, textOf } from "../shared/errors.ts";
+import type { OpenFace } from "../gateway/start.ts";
+import { AuthorityError, textOf } from "../shared/errors.ts";
 import { LIFE } from "../shared/limits.ts";
 import { type OwnedConnection, OwnedConnections } from "../shared/nats/owned.ts";
 import { type Ports, systemPorts } from "../shared/ports.ts";
@@ -22,16 +22,9 @@ import { OrderedClose } from "./close.ts";
 import { type AuthServiceInputs, type CheckedInputs, checkInputs } from "./inputs.ts";
 import { createLog } from "./log.ts";
 import { type Readiness, ReadinessWatch } from "./readiness.ts";
-import type { EndReason, HostedService, RunningService, ServiceDeps, StartService } from "./service.ts";
+import type { EndReason, HostedService, RunningService, ServiceDeps } from "./service.ts";
+import { type StartBounds, startTogether } from "./together.ts";
 import { VERSION } from "./version.ts";
-
-/** Loaded when asked for: a process has the code of its own services alone. */
-const STARTS: Readonly<Record<HostedService, () => Promise<StartService>>> = {
-  custodian: async () => (await import("./custodian/start.ts")).startCustodian,
-  auth: async () => (await import("./auth/start.ts")).startAuth,
-  exchange: async () => (await import("./exchange/start.ts")).startExchange,
-  callout: async () => (await import("./callout/start.ts")).startCallout,
-};
 
 export interface AuthService {
   readonly readiness: Readiness;
@@ -73,10 +66,9 @@ export async function startServices(inputs: AuthServiceInputs, environment: Envi
   const { tlsRequired } = settings.broker;
   const owned = new OwnedConnections({ servers: checked.servers, tlsRequired }, ports);
   const giveUp = new AbortController();
-  const signal = AbortSignal.any([environment.signal, giveUp.signal]);
   const log = environment.log.child({ host: checked.context.lifecycleUid, space: checked.space });
 
-  const depsOf = (service: HostedService): ServiceDeps => ({
+  const depsOf = (service: HostedService, bounds: StartBounds): ServiceDeps => ({
     space: checked.space,
     settings,
     servers: checked.servers,
@@ -89,42 +81,20 @@ export async function startServices(inputs: AuthServiceInputs, environment: Envi
     hostUid: checked.context.lifecycleUid,
     standingTtlS: checked.standingRenewableTtlSeconds ?? LIFE.standingTtlS,
     development: environment.development,
-    signal,
+    ...bounds,
     version: VERSION,
   });
 
   const services: RunningService[] = [];
-  let gateway: RunningGateway | undefined;
+  let faces: readonly OpenFace[] = [];
   try {
-    await startAll(checked.services, depsOf, services, giveUp);
-    gateway = await facesOf(checked, { owned, ports, log });
+    await startTogether(checked.services, depsOf, services, environment, giveUp);
+    faces = await facesOf(checked, { owned, ports, log });
   } catch (error) {
     giveUp.abort(error);
-    throw await unwound(error, new OrderedClose({ services: services.toReversed(), owned }), owned);
+    throw await unwound(error, new OrderedClose({ services: services.toReversed(), faces: [], owned }), owned);
   }
-  return running({ services, ...(gateway ? { gateway } : {}), owned, ports, log });
-}
-
-/** Together: each waits for what it needs of the others. The first failure gives the rest up. */
-async function startAll(
-  names: readonly HostedService[],
-  depsOf: (service: HostedService) => ServiceDeps,
-  started: RunningService[],
-  giveUp: AbortController,
-): Promise<void> {
-  let first: unknown;
-  await Promise.all(
-    names.map(async (name) => {
-      try {
-        const start = await STARTS[name]();
-        started.push(await start(depsOf(name)));
-      } catch (error) {
-        first ??= error;
-        giveUp.abort(error);
-      }
-    }),
-  );
-  if (first !== undefined) throw first;
+  return running({ services, faces, owned, ports, log });
 }
 
 /** The start's own error; what failed while it was unwound comes along as its cause. */
@@ -142,17 +112,17 @@ async function unwound(error: unknown, close: OrderedClose, owned: OwnedConnecti
 
 interface Running {
   readonly services: readonly RunningService[];
-  readonly gateway?: RunningGateway;
+  readonly faces: readonly OpenFace[];
   readonly owned: OwnedConnections;
   readonly ports: Ports;
   readonly log: Logger;
 }
 
-function running({ services, gateway, owned, ports, log }: Running): AuthService {
+function running({ services, faces, owned, ports, log }: Running): AuthService {
   const stopLooking = new AbortController();
   const readiness = new ReadinessWatch(ports, (now) => log.info({ ...now }, "readiness"));
-  readiness.follow([...services, ...(gateway ? [{ ...gateway, name: "gateway" }] : [])], stopLooking.signal);
-  const ordered = new OrderedClose({ services, ...(gateway ? { gateway } : {}), owned });
+  readiness.follow([...services, ...faces], stopLooking.signal);
+  const ordered = new OrderedClose({ services, faces, owned });
   let end: (ended: { reason: EndReason }) => void = () => {};
   const closed = new Promise<{ reason: EndReason }>((resolve) => {
     end = resolve;
@@ -179,6 +149,7 @@ function running({ services, gateway, owned, ports, log }: Running): AuthService
       close().catch((error) => log.error({ err: textOf(error) }, "close failed"));
     });
   }
+  const [loopback, publicFace] = faces;
   return {
     get readiness() {
       return readiness.current;
@@ -190,8 +161,9 @@ function running({ services, gateway, owned, ports, log }: Running): AuthService
     close,
     closed,
     connections: () => owned.list(),
-    ...(gateway ? { url: gateway.url, cap: gateway.cap } : {}),
-    ...(gateway?.publicUrl === undefined ? {} : { publicUrl: gateway.publicUrl }),
+    ...(loopback ? { url: loopback.url } : {}),
+    ...(loopback?.cap === undefined ? {} : { cap: loopback.cap }),
+    ...(publicFace ? { publicUrl: publicFace.url } : {}),
   };
 }
 
@@ -199,10 +171,11 @@ function running({ services, gateway, owned, ports, log }: Running): AuthService
 async function facesOf(
   { space, store, port, publicFace }: CheckedInputs,
   shared: { owned: OwnedConnections; ports: Ports; log: Logger },
-): Promise<RunningGateway | undefined> {
-  if (port === undefined) return undefined;
+): Promise<OpenFace[]> {
+  if (port === undefined) return [];
+  const { openFaces } = await import("../gateway/start.ts");
   const views = ["gateway_loopback", ...(publicFace ? ["gateway_public" as const] : [])] as const;
-  return startGateway({
+  return openFaces({
     ...shared,
     space,
     port,
@@ -245,6 +218,3 @@ async function refuseOtherAccount({ store, space, context }: CheckedInputs): Pro
     throw new AuthorityError("failed-precondition", "accountPublicKey is not the data account of this space");
   }
 }
-
-/** Whether a start that failed so may succeed later, for want of broker, store or peer. */
-export const mayPass = (error: unknown): boolean => isAuthorityError(error, "unavailable");
