@@ -33,10 +33,7 @@ export function overlaps(one: string, other: string): boolean {
   return true;
 }
 
+const PATTERN = /^(?:(?:[^\s.*>]+|\*)(?:\.(?:[^\s.*>]+|\*))*(?:\.>)?|>)$/;
+
 /** Tokens without blanks; `*` and `>` only as whole tokens, `>` only as the last. */
-export function isPattern(text: string): boolean {
-  const tokens = text.split(".");
-  return tokens.every(
-    (token, at) => token === "*" || (token === ">" && at === tokens.length - 1) || /^[^\s*>]+$/.test(token),
-  );
-}
+export const isPattern = (text: string): boolean => PATTERN.test(text);

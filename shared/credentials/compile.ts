@@ -23,8 +23,8 @@ export function compilePermissions<N extends ProfileName>(name: N, bindings: Bin
     sub: rules(subscribe, []),
     ...(rows.answers ? { resp: { max: ANSWER.perRequest, ttl: ANSWER.withinS * 1e9 } } : {}),
   };
-  for (const text of [...publish, ...permissions.pub.deny]) assertSubject(name, text);
-  for (const text of subscribe) assertSubscription(name, text);
+  for (const text of [...permissions.pub.allow, ...permissions.pub.deny]) assertSubject(name, text);
+  for (const text of permissions.sub.allow) assertSubscription(name, text);
   return permissions;
 }
 
@@ -32,11 +32,14 @@ export function compilePermissions<N extends ProfileName>(name: N, bindings: Bin
 const rules = (allow: string[], deny: string[]): SubjectRules =>
   allow.length === 0 ? { allow: [], deny: [">"] } : { allow: ordered(allow), deny: ordered(deny) };
 
-const flat = (subjects: Subjects): string[] => (typeof subjects === "string" ? [subjects] : subjects.flatMap(flat));
+function flat(subjects: Subjects, into: string[] = []): string[] {
+  if (typeof subjects === "string") into.push(subjects);
+  else for (const part of subjects) flat(part, into);
+  return into;
+}
 const ordered = (list: string[]): string[] => [...new Set(list)].sort();
 
-const touchesJetStream = (subject: string): boolean =>
-  ["$JS.", "$KV.", "$O."].some((prefix) => subject.startsWith(prefix));
+const touchesJetStream = (subject: string): boolean => /^\$(?:JS|KV|O)\./.test(subject);
 
 function assertSubject(profile: string, text: string): void {
   if (!isPattern(text) || Buffer.byteLength(text) > WIRE.maxSubject) throw internal(`${profile}: no subject: ${text}`);
