@@ -127,7 +127,7 @@ export async function startSpace(): Promise<TestSpace> {
       // As the `nats` tool has it.
       return enter("operator", { jwt: creds.jwt, key: keyPairFromSeed(creds.seed) }, "_INBOX");
     },
-    deps: (lines = []) => calloutDeps(stateDir, broker.url, settings, lines),
+    deps: (lines = []) => calloutDeps(stateDir, broker.url, settings, (line) => void lines.push(line)),
     async stop() {
       await Promise.all(open.map((connection) => connection.close()));
       await broker.stop();
@@ -141,9 +141,9 @@ export async function calloutDeps(
   stateDir: string,
   servers: string,
   settings: SpaceSettings,
-  lines: string[],
+  write: (line: string) => void,
 ): Promise<CalloutDeps> {
-  const log = pino({ level: "debug" }, { write: (line: string) => void lines.push(line) });
+  const log = pino({ level: "debug" }, { write });
   return {
     space,
     settings,
