@@ -122,7 +122,7 @@ async function fetchBinary(
     try {
       const built = await fetch(env, work, log);
       const version = await usableVersion(built);
-      if (!version) throw new Error(`it is older than ${MINIMUM.join(".")}`);
+      if (!version) throw new Error(`what was fetched is no nats-server of version ${MINIMUM.join(".")} or later`);
       await rename(built, cachedBinary(cache));
       return { path: cachedBinary(cache), version, source };
     } catch (error) {
@@ -184,7 +184,7 @@ async function fetchFromDebian(env: NodeJS.ProcessEnv, work: string, log: (line:
   const archive = (await readdir(work)).find((name) => name.endsWith(".deb"));
   if (!archive) throw new Error("apt downloaded no package");
   await run("dpkg-deb", ["-x", archive, "root"], inWork);
-  return join(work, "root", "usr", "bin", "nats-server");
+  return join(work, "root", "usr", "sbin", "nats-server");
 }
 
 /** The Debian mirror of this machine's own apt configuration, in either of its two formats. */

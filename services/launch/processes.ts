@@ -1,19 +1,16 @@
 /** The processes of a space, what each needs to be ready first, and how each is started. */
 
-import { readFile } from "node:fs/promises";
 import { connect } from "node:net";
-import { join, relative, resolve } from "node:path";
+import { join, relative } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { LAUNCH } from "../../shared/limits.ts";
-import { openFolder } from "../../shared/secrets/folder.ts";
+import { serverArguments } from "../offline/broker-conf.ts";
 import type { ProcessSpec } from "./child.ts";
 import type { LaunchedSpace } from "./space.ts";
 import type { WantedPort } from "./tcp-ports.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-const SHIPPED_CONF = join(ROOT, "nats-server.conf");
-const SHIPPED_INCLUDE = "state/broker/broker.conf";
 
 export interface Plan extends LaunchedSpace {
   readonly stateDir: string;
@@ -82,27 +79,16 @@ function environment(...allowed: string[]): Record<string, string> {
 
 async function broker(plan: Plan): Promise<ProcessSpec> {
   const { natsServer, stateDir, brokerPort, logs } = plan;
-  const listen = ["-a", "127.0.0.1", "-p", String(brokerPort)];
   return {
     name: "broker",
     command: natsServer,
-    args: ["-c", await brokerConf(stateDir), ...listen, "-sd", join(stateDir, "jetstream")],
+    args: await serverArguments(stateDir, { host: "127.0.0.1", port: brokerPort }),
     cwd: ROOT,
     env: environment(),
     after: [],
     log: join(logs, "broker.log"),
     probe: (signal) => greeted(brokerPort, signal),
   };
-}
-
-/** The shipped configuration; for a state elsewhere, a copy of it there that includes that state's accounts. */
-async function brokerConf(stateDir: string): Promise<string> {
-  if (resolve(ROOT, SHIPPED_INCLUDE) === join(stateDir, "broker", "broker.conf")) return SHIPPED_CONF;
-  const shipped = await readFile(SHIPPED_CONF, "utf8");
-  const copy = shipped.replace(`"${SHIPPED_INCLUDE}"`, '"broker.conf"');
-  const folder = await openFolder(stateDir);
-  await folder.replace("broker/nats-server.conf", new TextEncoder().encode(copy), "public");
-  return join(folder.path, "broker", "nats-server.conf");
 }
 
 /** Resolves once a NATS server greets at the port. */
