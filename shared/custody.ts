@@ -90,15 +90,30 @@ async function ask<O extends Operation>(
 ): Promise<Answer> {
   const deadlineMs = Math.floor(Math.min(budgetMs, timeLeft(work, ports)));
   if (deadlineMs < 1 || work.signal?.aborted) return { fault: "no time was left to ask the custodian" };
-  try {
-    const { signal } = work;
-    const call = client.call(operation, args, { deadlineMs, ...(signal ? { signal } : {}) });
-    return { data: await (operation.effect === "write" ? work.effects.during(call) : call) };
-  } catch (error) {
-    if (!(error instanceof AuthorityError)) return { fault: "the custodian could not be asked", unsettled: true };
-    const unsettled = error.outcome !== "not-executed";
-    return { fault: `the custodian answers ${error.code}: ${error.message}`, unsettled };
-  }
+  const { signal } = work;
+  const call = client.call(operation, args, { deadlineMs, ...(signal ? { signal } : {}) });
+  const answer = (operation.effect === "write" ? work.effects.during(call) : call).then(
+    (data): Answer => ({ data }),
+    (error: unknown): Answer => {
+      if (!(error instanceof AuthorityError)) return { fault: "the custodian could not be asked", unsettled: true };
+      const unsettled = error.outcome !== "not-executed";
+      return { fault: `the custodian answers ${error.code}: ${error.message}`, unsettled };
+    },
+  );
+  return signal ? unlessAborted(answer, signal) : answer;
+}
+
+/** Whoever asks may have to stop long before a sweep ends. */
+function unlessAborted(answer: Promise<Answer>, signal: AbortSignal): Promise<Answer> {
+  return new Promise((resolve) => {
+    const answered = new AbortController();
+    const giveUp = () => resolve({ fault: "the question was given up", unsettled: true });
+    signal.addEventListener("abort", giveUp, { once: true, signal: answered.signal });
+    void answer.then((result) => {
+      answered.abort();
+      resolve(result);
+    });
+  });
 }
 
 const evictionsOf = Compile(evictPrincipals.output);

@@ -89,7 +89,9 @@ class RoundEviction {
         const { principal, connection } = next;
         const askers = this.#open().filter(({ ask }) => ask.principals.includes(principal));
         if (askers.length === 0) continue;
-        const result = await kick(connection);
+        const kicked = kick(connection);
+        await Promise.all(askers.map(({ work }) => work.effects.during(kicked)));
+        const result = await kicked;
         this.#lastKick = ports.monotonic();
         if (result === "kicked") this.#kicked.set(principal, (this.#kicked.get(principal) ?? 0) + 1);
         for (const { work } of askers) {
