@@ -268,6 +268,8 @@ export const CALLOUT = {
   serverKeys: 64,
   /** ms from arrival to answer; the broker waits 5 s and ignores a later one */
   answerMs: 4_500,
+  /** ms for reading `trust`, which every connect may be waiting for */
+  trustReadMs: 2_000,
 } as const;
 
 /** The gateway (identity §11). */
@@ -290,3 +292,9 @@ export const GATEWAY = {
   /** seconds that a refused client should wait */
   retryAfterS: 1,
 } as const;
+
+/** The durables of an incarnation (lifecycles §1.1): seconds until an unacknowledged message comes again. */
+export const MAILBOX = { ackWaitS: 60 } as const;
+
+/** Runs (operations §5): ms that an attempt waits for the eviction of earlier ones. */
+export const RUNS = { evictMs: 10_000 } as const;

@@ -2,14 +2,16 @@
 import { BearerKeys } from "../../shared/bearer-keys.ts";
 import { keyPairFromSeed } from "../../shared/credentials/nkeys.ts";
 import { unavailable } from "../../shared/errors.ts";
+import { CALLOUT } from "../../shared/limits.ts";
 import { runCloseSteps } from "../../shared/nats/owned.ts";
-import { newUid } from "../../shared/ports.ts";
+import { newUid, type Ports } from "../../shared/ports.ts";
 import { type Trust, trustRows } from "../../shared/rows/connect.ts";
 import { decodeCreds, loadSecret, SECRET } from "../../shared/secrets/keys.ts";
 import { secretKey } from "../../shared/secrets/store.ts";
 import { proveShapes } from "../../shared/store/shape.ts";
 import { Store } from "../../shared/store/store.ts";
 import type { StreamAccount, StreamName } from "../../shared/store/streams.ts";
+import { ownWork } from "../../shared/work.ts";
 import type { EndReason, RunningService } from "../service.ts";
 import { CONNECT_STEPS, type Reach } from "./checks.ts";
 import { type CalloutConnections, type CalloutDeps, openConnections, whenAvailable } from "./connections.ts";
@@ -56,7 +58,7 @@ async function start(deps: CalloutDeps): Promise<RunningService> {
   const reach: Reach = {
     space,
     store,
-    bearerKeys: new BearerKeys(() => readTrust(store), ports),
+    bearerKeys: new BearerKeys(() => readTrust(store, ports), ports),
     signer: { space, ...signers.space, ...(settings.streams ? { streams: settings.streams } : {}) },
     ports,
     ready: () => guard.sound,
@@ -79,8 +81,8 @@ async function start(deps: CalloutDeps): Promise<RunningService> {
 }
 
 /** No exchange has written it: nobody can hold a bearer yet. */
-async function readTrust(store: Store): Promise<Trust> {
-  const trust = await store.read(trustRows.key({}));
+async function readTrust(store: Store, ports: Ports): Promise<Trust> {
+  const trust = await store.read(trustRows.key({}), ownWork(ports, CALLOUT.trustReadMs));
   if (!trust) throw unavailable("no trust row");
   return trust.value;
 }
