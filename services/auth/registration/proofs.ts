@@ -1,28 +1,12 @@
 /** The two proofs of a manager (operations §3): U binds what is declared, K that the live registration is its own. */
-import { createHash, createHmac, timingSafeEqual } from "node:crypto";
+import { createHmac, timingSafeEqual } from "node:crypto";
+import { digestOfBytes } from "../../../shared/canonical.ts";
+import { actorsOf, type Identity } from "../../../shared/credentials/roles.ts";
+import type { Uid } from "../../../shared/tokens.ts";
 
-export const IDENTITY_ROLES = ["supervisor", "executor", "serve", "goalWriter", "sessionLedger"] as const;
-export type IdentityRole = (typeof IDENTITY_ROLES)[number];
-export type Identities = { readonly [R in IdentityRole]: { readonly id: string } };
-
-const ACTOR_PREFIX: Record<IdentityRole, string> = {
-  supervisor: "manager_",
-  executor: "manager_exec_",
-  serve: "manager_serve_",
-  goalWriter: "manager_goal_",
-  sessionLedger: "manager_session_",
-};
+export type Identities = { readonly [I in Identity]: { readonly id: string } };
 
 const CURRENT_REGISTRATION = "cotal/manager-current-registration/v1";
-
-/** Derived, never sent; in the order of `identities`. */
-export const derivedActors = (instanceId: string): Record<IdentityRole, string> => ({
-  supervisor: ACTOR_PREFIX.supervisor + instanceId,
-  executor: ACTOR_PREFIX.executor + instanceId,
-  serve: ACTOR_PREFIX.serve + instanceId,
-  goalWriter: ACTOR_PREFIX.goalWriter + instanceId,
-  sessionLedger: ACTOR_PREFIX.sessionLedger + instanceId,
-});
 
 /** Rebuilt in the order that both proofs hash. */
 const orderedIdentities = (given: Identities): Identities => ({
@@ -36,7 +20,7 @@ const orderedIdentities = (given: Identities): Identities => ({
 export interface Declaration {
   readonly space: string;
   readonly owner: string;
-  readonly instanceId: string;
+  readonly instanceId: Uid;
   readonly managerLifecycleUid: string;
   readonly identities: Identities;
   /** As received and in request order; `[]` outside `activate`. */
@@ -52,11 +36,11 @@ export function declarationProof(declared: Declaration): string {
     owner,
     instanceId,
     lifecycleUid,
-    actors: derivedActors(instanceId),
+    actors: actorsOf(instanceId),
     identities: orderedIdentities(identities),
-    artifactDigests: contractArtifacts.map((artifact) => sha256(JSON.stringify(artifact))),
+    artifactDigests: contractArtifacts.map((artifact) => digestOfBytes(JSON.stringify(artifact))),
   });
-  return sha256(text);
+  return digestOfBytes(text);
 }
 
 export interface CurrentRegistration extends Omit<Declaration, "contractArtifacts"> {
@@ -77,7 +61,7 @@ export function currentRegistrationProof(current: CurrentRegistration, seedText:
     actor,
     instanceId,
     lifecycleUid,
-    actors: derivedActors(instanceId),
+    actors: actorsOf(instanceId),
     identities: orderedIdentities(identities),
     registrationRevision: current.registrationRevision,
     processEpoch: current.processEpoch,
@@ -91,5 +75,3 @@ export function sameProof(given: string, expected: string): boolean {
   const [left, right] = [Buffer.from(given), Buffer.from(expected)];
   return left.length === right.length && timingSafeEqual(left, right);
 }
-
-const sha256 = (text: string): string => `sha256:${createHash("sha256").update(text).digest("hex")}`;

@@ -1,0 +1,41 @@
+/** What the operations of `auth` work with; one value, made at start. */
+import type { Logger } from "pino";
+import type { AuthorityClient } from "../../shared/client.ts";
+import type { KeyPair } from "../../shared/credentials/nkeys.ts";
+import type { MeshStreams } from "../../shared/credentials/profiles/profile.ts";
+import type { Ports } from "../../shared/ports.ts";
+import type { Store } from "../../shared/store/store.ts";
+import type { AccountNkey, EndpointLabel, Owner, Space, Uid } from "../../shared/tokens.ts";
+import type { Mailbox } from "./actors/mailbox.ts";
+
+export const MANAGER = "manager" as string as EndpointLabel;
+export const AUTH = "auth" as string as EndpointLabel;
+export const LOCAL = "local" as string as Owner;
+
+/** The data account: whom its credentials are for, who signs them, and under which keys proof K may stand. */
+export interface DataAccount {
+  readonly account: AccountNkey;
+  readonly signer: KeyPair;
+  /** The signing seed's text, and the previous one's while there is one. */
+  readonly proofKeys: readonly string[];
+}
+
+export interface AuthContext {
+  readonly space: Space;
+  readonly data: DataAccount;
+  readonly standingTtlS: number;
+  readonly store: Store;
+  readonly ports: Ports;
+  readonly log: Logger;
+  /** Asks `exchange` and the custodian, as `local.auth`. */
+  readonly peers: AuthorityClient;
+  readonly mailbox: Mailbox;
+  /** The instance of this process. */
+  readonly instanceId: Uid;
+  /** The hosting incarnation, for `stage.startedBy`. */
+  readonly startedBy: string;
+  readonly streams?: MeshStreams;
+  /** Where an agent exchanges its token; absent without a public face. */
+  readonly publicUrl?: string;
+  readonly sentinelCreds: () => Promise<string>;
+}

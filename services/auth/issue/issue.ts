@@ -1,0 +1,141 @@
+/**
+ * Every issuing operation's one way: checks → gate → granter → sign → one commit → checks that must still hold →
+ * release (operations §4, M; state §5). An operation says what to check and what to mint; it cannot sign by itself.
+ */
+import { AuthorityError, isAuthorityError } from "../../../shared/errors.ts";
+import type { EpCred } from "../../../shared/rows/credential.ts";
+import type { Entry } from "../../../shared/rows/family.ts";
+import type { EpGate } from "../../../shared/rows/gate.ts";
+import type { GrantedBy } from "../../../shared/rows/members.ts";
+import { fenced, type Message, swap } from "../../../shared/store/message.ts";
+import { lostOn } from "../../../shared/store/write.ts";
+import type { Uid } from "../../../shared/tokens.ts";
+import { MANAGER } from "../context.ts";
+import { recheckGranter } from "../granters.ts";
+import { type ManagingVisit, revisit } from "../visit.ts";
+import { type Credential, entryOf, type Minted, mint, type Signed } from "./mint.ts";
+
+/** What an operation's checks came to. */
+export interface Plan {
+  /** Read by the checks; the credentials' rows are fenced on it. */
+  readonly gate: Entry<EpGate>;
+  readonly credentials: readonly Credential[];
+  /** Upper end of every life, Unix ms. */
+  readonly boundMs?: number;
+  /** Messages beside the credentials' rows; after them, as a fence stands before a write of its row. */
+  readonly extra?: (minted: readonly Minted[]) => readonly Message[];
+}
+
+export interface Issuing<Args> {
+  /** Runs the operation's own checks. Again, from the caller on, once, where the gate was only touched meanwhile. */
+  plan(visit: ManagingVisit<Args>): Promise<Plan>;
+  /** Checks repeated between signing and commit. */
+  again?(visit: ManagingVisit<Args>): Promise<void>;
+  /** Checks between commit and release: when one fails, the rows just made are revoked and nothing leaves. */
+  after?(visit: ManagingVisit<Args>): Promise<void>;
+  /** What a gate that moved is: `conflict`, and for an activation `expired`. */
+  readonly moved?: "conflict" | "expired";
+}
+
+export interface Issued {
+  readonly gate: Entry<EpGate>;
+  readonly issuedAt: number;
+  /** ms, the smallest of all. */
+  readonly expiresAt: number;
+  readonly credentials: { readonly [name: string]: Signed };
+  readonly entries: readonly Entry<EpCred>[];
+}
+
+interface InstanceArgs {
+  readonly instanceId: Uid;
+}
+
+export async function issue<Args extends InstanceArgs>(
+  first: ManagingVisit<Args>,
+  issuing: Issuing<Args>,
+): Promise<Issued> {
+  const { context, work } = first;
+  let visit = first;
+  for (let touched = false; ; ) {
+    const plan = await issuing.plan(visit);
+    const granted = await recheckGranter(context.store, visit.holder, visit.args.instanceId, work);
+    const issuedAt = context.ports.now();
+    const minted = signAll(visit, plan, granted);
+    await issuing.again?.(visit);
+    const rows = minted.map(({ row }) => fenced(row.key, row.value, plan.gate));
+    try {
+      const revisions = await context.store.commit([...rows, ...(plan.extra?.(minted) ?? [])], work);
+      const entries = minted.map((one, index) => entryOf(one, revisions[index] ?? 0));
+      visit.note({ roles: minted.map(({ row }) => row.value.role), exp: smallest(minted) });
+      await release(visit, issuing, entries);
+      return { gate: plan.gate, issuedAt, expiresAt: smallest(minted) * 1_000, credentials: namedBy(minted), entries };
+    } catch (error) {
+      if (!lostOn(error, plan.gate.key)) throw error;
+      if (touched || !(await onlyTouched(visit, plan.gate))) throw moved(issuing.moved ?? "conflict");
+      touched = true;
+      visit = await revisit(visit);
+    }
+  }
+}
+
+function signAll(visit: ManagingVisit<InstanceArgs>, plan: Plan, grantedBy: GrantedBy): Minted[] {
+  const { context, args, holder } = visit;
+  const instance = { endpoint: MANAGER, instanceId: args.instanceId, gate: plan.gate.value };
+  const bounds = [...(plan.boundMs === undefined ? [] : [plan.boundMs]), ...assignmentEnd(holder)];
+  return plan.credentials.map((wanted) => mint(context, instance, wanted, { grantedBy, boundMs: bounds }));
+}
+
+/** A supervisor's credentials end with its assignment. */
+export function assignmentEnd({ granter }: ManagingVisit<unknown>["holder"]): number[] {
+  if (granter.kind !== "assignment" || granter.row.value.kind !== "platform-supervisor") return [];
+  return [granter.row.value.expiresAt];
+}
+
+/** A touch leaves the bytes and moves the revision: whoever granted may have gone, nothing else did. */
+async function onlyTouched(visit: ManagingVisit<InstanceArgs>, before: Entry<EpGate>): Promise<boolean> {
+  const now = await visit.context.store.read(before.key, visit.work);
+  return now !== undefined && JSON.stringify(now.value) === JSON.stringify(before.value);
+}
+
+const moved = (code: "conflict" | "expired"): AuthorityError =>
+  new AuthorityError(code, "the registration moved meanwhile, ask again", { outcome: "not-executed" });
+
+async function release<Args>(
+  visit: ManagingVisit<Args>,
+  issuing: Issuing<Args>,
+  entries: readonly Entry<EpCred>[],
+): Promise<void> {
+  if (!issuing.after) return;
+  try {
+    await issuing.after(visit);
+  } catch (error) {
+    await revoke(visit, entries);
+    throw error;
+  }
+}
+
+/** Revokes rows in one commit; one that another request revoked meanwhile is what was wanted. */
+export async function revoke(
+  { context, work }: Pick<ManagingVisit<unknown>, "context" | "work">,
+  entries: readonly Entry<EpCred>[],
+): Promise<void> {
+  let left = [...entries];
+  while (left.length > 0) {
+    try {
+      await context.store.commit(
+        left.map((entry) => swap(entry, { ...entry.value, state: "revoked" as const })),
+        work,
+      );
+      return;
+    } catch (error) {
+      if (!isAuthorityError(error, "conflict")) throw error;
+      const again = await Promise.all(left.map(({ key }) => context.store.read(key, work)));
+      left = again.filter((entry): entry is Entry<EpCred> => entry?.value.state === "active");
+    }
+  }
+}
+
+const smallest = (minted: readonly Minted[]): number => Math.min(...minted.map(({ signed }) => signed.exp));
+
+const namedBy = (minted: readonly Minted[]): Record<string, Signed> =>
+  Object.fromEntries(minted.map(({ name, signed }) => [name, signed]));

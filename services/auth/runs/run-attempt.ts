@@ -1,0 +1,89 @@
+/** Issues the driver and mediator credentials of a run's next attempt (operations §5). */
+import type { runAttempt } from "../../../shared/contracts/auth/runs/run-attempt.ts";
+import { AuthorityError } from "../../../shared/errors.ts";
+import { isEnded, type RunStatus, runStatusRows } from "../../../shared/rows/mesh/run.ts";
+import type { RunId } from "../../../shared/tokens.ts";
+import { MANAGER } from "../context.ts";
+import { issue } from "../issue/issue.ts";
+import { checkServed } from "../issue/served.ts";
+import { checkRegistration } from "../registration/check.ts";
+import { type AuthHandler, managing, type Visit } from "../visit.ts";
+import { admitted, notRevoked } from "./admitted.ts";
+import { runCredentials } from "./credentials.ts";
+import { evictRun, revokeRunRows } from "./earlier.ts";
+
+export const handleRunAttempt: AuthHandler<typeof runAttempt> = async (given) => {
+  const visit = managing(given);
+  const { args, holder } = visit;
+  const { attempt } = args;
+  const { runId, driverId, mediatorId } = attempt;
+  visit.note({ runId });
+  let servedOnce = false;
+  const issued = await issue(visit, {
+    async plan(current) {
+      const gate = await checkRegistration(current);
+      const admission = await admitted(current, runId, args.instanceId);
+      // The observation that a first run of these checks took still stands in the second.
+      if (attempt.served !== undefined && !servedOnce) {
+        await checkServed(current, gate, attempt.served, {
+          command: "run-resume",
+          owner: admission.value.caller.owner,
+          agrees: (observed) => observed.runId === runId,
+        });
+        servedOnce = true;
+      }
+      await nextInLine(current, attempt);
+      const names = { driver: "driver", mediator: "mediator" };
+      return { gate, credentials: runCredentials(current, gate.value, attempt, names) };
+    },
+    async again(current) {
+      await admitted(current, runId, args.instanceId);
+      await nextInLine(current, attempt);
+    },
+    after: (current) => notRevoked(current, runId),
+  });
+  const keys = new Set<string | undefined>([driverId, mediatorId]);
+  const earlier = await revokeRunRows(visit, args.instanceId, runId, (row) => !keys.has(row.credentialKey));
+  if (earlier.length > 0) await evictRun(visit, holder.owner, runId);
+  const { v, kind, space, actor, instanceId, managerLifecycleUid, requestId } = args;
+  const { registrationProof, accountPublicKey, processEpoch, identities } = args;
+  const { driver, mediator } = issued.credentials;
+  if (!driver || !mediator) throw new TypeError("an attempt issues a driver and a mediator");
+  return {
+    v,
+    kind,
+    space,
+    owner: holder.owner,
+    actor,
+    instanceId,
+    managerLifecycleUid,
+    requestId,
+    registrationProof,
+    accountPublicKey,
+    processEpoch,
+    identities,
+    attempt,
+    credentials: { driver, mediator },
+  };
+};
+
+/** Checks 4 and 5: the run goes on, and this attempt is exactly the next one. */
+async function nextInLine(
+  visit: Visit,
+  { runId, epoch, fencingToken }: { runId: RunId; epoch: number; fencingToken: number },
+) {
+  const status = await runStatus(visit, runId);
+  if (status && isEnded(status)) throw new AuthorityError("failed-precondition", "the run has ended");
+  const next = (recorded: number | undefined): number => (recorded ?? 0) + 1;
+  if (epoch !== next(status?.epoch) || fencingToken !== next(status?.fencingToken)) {
+    throw new AuthorityError("conflict", "epoch and fencingToken are not one more than the run's recorded ones");
+  }
+}
+
+export async function runStatus(
+  { context, work }: Pick<Visit, "context" | "work">,
+  runId: RunId,
+): Promise<RunStatus | undefined> {
+  const row = await context.store.read(runStatusRows.key({ endpoint: MANAGER, runId }), work);
+  return row?.value;
+}
