@@ -164,4 +164,4 @@ export function validationError(message: string, errors: Iterable<SchemaError>):
 }
 
 /** A pointer may hold a member name that the peer chose. */
-const safePath = (path: string): string => path.replace(/[^A-Za-z0-9_/~.-]/g, "?").slice(0, 128);
+export const safePath = (path: string): string => path.replace(/[^A-Za-z0-9_/~.-]/g, "?").slice(0, 128);

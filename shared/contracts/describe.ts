@@ -7,7 +7,7 @@ import { Command, Digest, EndpointLabel, Uid } from "../tokens.ts";
 import { Closed, operation, type ServiceName, Void } from "./operation.ts";
 
 const MODES = Object.keys(MODE_TARGETS) as Mode[];
-const Empty = Type.Array(Type.Unknown(), { maxItems: 0 });
+const Empty = Type.Unsafe<readonly []>(Type.Array(Type.Unknown(), { maxItems: 0 }));
 const ArtifactRef = Closed({ $ref: Digest.schema });
 
 /** A capability or URN: labels joined by dots, at most 64 characters (wire §1). */
