@@ -36,9 +36,7 @@ export async function user(mesh: Mesh, name: UserName): Promise<{ connection: Na
 }
 
 /** The connections of `auth` beside its serve connection, and the store over them. */
-export async function authority(
-  mesh: Mesh,
-): Promise<{
+export async function authority(mesh: Mesh): Promise<{
   store: Store;
   connections: Record<"space" | "authority", NatsConnection>;
   scanning: Record<"space" | "authority", NatsConnection>;

@@ -21,6 +21,8 @@ export interface Mesh {
   readonly broker: Broker;
   /** The public key of each account. */
   readonly accounts: Readonly<Record<AccountName, string>>;
+  /** The user JWT of that account with exactly these permissions. */
+  sign(account: AccountName, holder: Triple, permissions: Permissions, key: KeyPair): string;
   /** A connection under exactly these permissions, with the holder's tags. Closed with the mesh. */
   connect(
     account: AccountName,
@@ -67,11 +69,11 @@ export async function startMesh(): Promise<Mesh> {
       callout: keys.callout.public,
       system: keys.system.public,
     },
-    async connect(account, holder, permissions, name = "probe", key = createKeyPair("user")) {
-      const jwt = signUser(
+    sign: (account, holder, permissions, key) =>
+      signUser(
         {
           key: UserNkey.parse(key.public),
-          name,
+          name: "probe",
           account: AccountNkey.parse(keys[account].public),
           signer: keys[account],
           permissions,
@@ -79,7 +81,9 @@ export async function startMesh(): Promise<Mesh> {
           issuedAtS: iat,
         },
         systemPorts,
-      );
+      ),
+    async connect(account, holder, permissions, name = "probe", key = createKeyPair("user")) {
+      const jwt = mesh.sign(account, holder, permissions, key);
       const connection = await connectUser({
         servers: broker.url,
         name,

@@ -2,7 +2,7 @@
 import Type from "typebox";
 import { SafeInteger } from "../../envelope.ts";
 import { Uid } from "../../tokens.ts";
-import { profile } from "./profile.ts";
+import { MeshStreams, profile } from "./profile.ts";
 import { commandsOf, requests } from "./requests.ts";
 import { consumers, create, discovery, each, get, info, words } from "./words.ts";
 
@@ -99,9 +99,9 @@ export const store = profile({
 export const scan = profile({
   name: "scan",
   kind: "self",
-  bindings: { account: Type.Enum(["authority", "space"]) },
+  bindings: { account: Type.Enum(["authority", "space"]), streams: Type.Optional(MeshStreams) },
   rows(b) {
-    const { AUTH, RECORDS, DM, DLV, TASK } = words(b);
+    const { AUTH, RECORDS, DM, DLV, TASK } = words(b, b.streams);
     const streams = b.account === "authority" ? [AUTH] : [RECORDS, DM, DLV, TASK];
     const use = ["CREATE", "INFO", "MSG.NEXT"];
     return {

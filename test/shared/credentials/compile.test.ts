@@ -95,6 +95,18 @@ describe("the matrix", () => {
     expect(() => compilePermissions("deployer", { ...of, inbox: ">" as typeof of.inbox })).toThrow("internal");
   });
 
+  it("names the streams that the space's settings name", () => {
+    const streams = { delivery: "POST", lease: "KV_post_leases" };
+    const auth = { ...holder(local, "auth"), account: "space" as const, streams };
+    const { allow } = compilePermissions("scan", auth).pub;
+    expect(allow).toContain("$JS.API.CONSUMER.CREATE.POST.>");
+    expect(allow.join(" ")).not.toContain("DLV");
+    const agent = { ...holder(person, "cli"), allowSubscribe: [], allowPublish: [], spawn: false, streams };
+    const { pub } = compilePermissions("agent", agent);
+    expect(pub.allow).toContain("$JS.API.STREAM.MSG.GET.KV_post_leases");
+    expect(pub.deny).toContain("$JS.API.CONSUMER.CREATE.POST");
+  });
+
   it("lets a profile without rows do nothing but hear its own inbox", () => {
     const { pub, sub } = compilePermissions("session-ledger", holder(person, `manager_session_${instanceId}`));
     expect(pub).toEqual({ allow: [], deny: [">"] });
