@@ -1,3 +1,4 @@
+import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { connectionState } from "../../../services/custodian/liveness.ts";
 import { type Asked, connzRequest, type Page, readPage, unanswered } from "../../../services/custodian/page.ts";
@@ -160,5 +161,30 @@ describe("other answers of a server", () => {
     ["an error", { server: named, statsz: {}, error: { code: 400 } }],
   ])("does not read a STATSZ with %s", (_what, value) => {
     expect(readStatsz(bytes(value))).toBeUndefined();
+  });
+});
+
+describe("reading answers", () => {
+  /** Anything, and what is nearly an answer. */
+  const anything = fc.oneof(
+    fc.json().map((text) => new TextEncoder().encode(text)),
+    fc.uint8Array({ maxLength: 64 }),
+    fc
+      .record(
+        { cid: fc.anything(), kind: fc.anything(), account: fc.anything(), jwt: fc.anything() },
+        { requiredKeys: [] },
+      )
+      .map((one) => bytes(answer([row(1), JSON.parse(JSON.stringify(one) ?? "null")]))),
+  );
+
+  it("never throws, and a page shows nobody without proof of who it is", () => {
+    fc.assert(
+      fc.property(anything, (data) => {
+        for (const one of readPage(data, asked).rows) expect(one.cid).toBeGreaterThan(0);
+        readStatsz(data);
+        readVarz(data);
+        readKick(data, server);
+      }),
+    );
   });
 });

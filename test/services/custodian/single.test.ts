@@ -79,6 +79,16 @@ describe("a custodian of a single server", () => {
     expect(absent[0]).toMatchObject({ kicked: 0, verifiedGone: true });
   });
 
+  it("shares the work with a replica, and both verify", async () => {
+    const replicas = [await mesh.custodian(broker.url), await mesh.custodian(broker.url)];
+    for (let n = 0; n < 20; n += 1) await mesh.connect(broker.url, mesh.user("space", ours));
+    const answers = await Promise.all(replicas.map((replica) => replica.evictPrincipals([ours], work())));
+    const evictions = answers.flat();
+    expect(evictions.map(({ verifiedGone }) => verifiedGone)).toEqual([true, true]);
+    // A connection that is closing still counts as one that was kicked.
+    expect(evictions.reduce((sum, { kicked }) => sum + kicked, 0)).toBeGreaterThanOrEqual(20);
+  });
+
   it("finds a principal live, then gone", async () => {
     const custodian = await mesh.custodian(broker.url);
     const connection = await mesh.connect(broker.url, mesh.user("space", alice));
