@@ -7,7 +7,7 @@ import { Compile } from "typebox/compile";
 import type { Json } from "../canonical.ts";
 import { CONTRACT } from "../limits.ts";
 import { Digest } from "../tokens.ts";
-import { ClusterDocument as ClusterSchema, type CommandEntry } from "./describe.ts";
+import { ClusterDocument as ClusterSchema } from "./describe.ts";
 import { type Artifact, artifactOf, Closed, type ClusterDocument, type CommandEntry, manifestOf } from "./operation.ts";
 import { checkSchema, contractInvalid } from "./schema-rules.ts";
 
@@ -106,15 +106,13 @@ function contractOf(cluster: ClusterDocument, schemas: ReadonlyMap<Digest, Artif
     }
     return {
       ...command,
-      modes: [...command.modes],
       inputDigest: closure(input.$ref),
       outputDigest: closure(output.$ref),
     };
   });
   const members = [...artifacts.keys()];
   const root = add(artifactOf(cluster));
-  const manifest = artifactOf(manifestOf(root, members));
-  const clusterDigest = add(manifest);
+  const clusterDigest = add(artifactOf(manifestOf(root, members)));
   const bytes = [...artifacts.values()].reduce((sum, { text }) => sum + Buffer.byteLength(text), 0);
   if (bytes > CONTRACT.maxClosureBytes) throw closureTooLarge();
   for (const member of members) add(artifactOf(manifestOf(member, [])));
