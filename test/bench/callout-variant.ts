@@ -1,0 +1,97 @@
+/**
+ * One callout in a process of its own, so that its CPU can be told from the clients' and the broker's:
+ * `node --import tsx callout-variant.ts library|native|full <state> <url>`. Speaks over IPC.
+ */
+import { Algorithms, decode, encodeAuthorizationResponse, encodeUser } from "@nats-io/jwt";
+import { fromCurveSeed, fromPublic, fromSeed } from "@nats-io/nkeys";
+import { pino } from "pino";
+import { AUTH_QUEUE, AUTH_SUBJECT, serveCallout } from "../../services/callout/serve.ts";
+import { ServerKeys } from "../../services/callout/server-keys.ts";
+import { startCallout } from "../../services/callout/start.ts";
+import { parseCreds } from "../../shared/credentials/creds.ts";
+import { encodeJwt, userClaims } from "../../shared/credentials/jwt.ts";
+import { keyPairFromSeed } from "../../shared/credentials/nkeys.ts";
+import { connectUser } from "../../shared/nats/connect.ts";
+import { newUid, systemPorts } from "../../shared/ports.ts";
+import { directoryStore } from "../../shared/secrets/directory.ts";
+import { openFolder } from "../../shared/secrets/folder.ts";
+import { loadSecret, SECRET } from "../../shared/secrets/keys.ts";
+import { spaceFiles } from "../../shared/secrets/settings.ts";
+import { space } from "../services/callout/people.ts";
+import { calloutDeps } from "../services/callout/space.ts";
+import { SMALL } from "./callout-costs.ts";
+
+const ports = systemPorts;
+const [variant = "", stateDir = "", url = ""] = process.argv.slice(2);
+const secrets = await directoryStore(stateDir);
+const { dataAccount } = await loadSecret(secrets, space, SECRET.serviceKeys);
+const { account, calloutCreds, xkey } = await loadSecret(secrets, space, SECRET.calloutKeys);
+const creds = parseCreds(calloutCreds);
+const user = { jwt: creds.jwt, key: keyPairFromSeed(creds.seed) };
+const log = pino({ level: "silent" });
+
+const connection = () => connectUser({ servers: url, name: "callout", user: () => user, reconnect: false });
+
+/** As one writes it with the JWT library alone. */
+async function library(): Promise<void> {
+  const nc = await connection();
+  const curve = fromCurveSeed(Buffer.from(xkey.seed));
+  const issuer = fromPublic(account.pub);
+  const signer = fromSeed(Buffer.from(account.signingSeed));
+  const dataSigner = fromSeed(Buffer.from(dataAccount.signingSeed));
+  const answer = async (server: string, data: Uint8Array): Promise<Uint8Array> => {
+    const opened = curve.open(data, server);
+    if (!opened) throw new Error("the box does not open");
+    const { iss = "", nats } = decode<{ readonly user_nkey: string }>(Buffer.from(opened).toString());
+    const key = fromPublic(nats.user_nkey ?? "");
+    const jwt = await encodeUser("bench", key, fromPublic(dataAccount.pub), { ...SMALL }, { signer: dataSigner });
+    const options = { signer, algorithm: Algorithms.v2 };
+    const response = await encodeAuthorizationResponse(key, fromPublic(iss), issuer, { jwt }, options);
+    return curve.seal(Buffer.from(response), server);
+  };
+  nc.subscribe(AUTH_SUBJECT, {
+    queue: AUTH_QUEUE,
+    callback: (_error, message) => {
+      const server = message.headers?.get("Nats-Server-Xkey") ?? "";
+      void answer(server, message.data).then((sealed) => message.respond(sealed));
+    },
+  });
+  await nc.flush();
+}
+
+/** Ours, admitting everybody with the same small JWT. */
+async function native(): Promise<void> {
+  const signing = keyPairFromSeed(dataAccount.signingSeed);
+  await serveCallout({
+    space,
+    instanceId: newUid(ports),
+    version: "0.1.0",
+    connection: await connection(),
+    decide: async ({ request }) => {
+      const claims = userClaims({
+        subject: request.userNkey,
+        name: "bench",
+        issuerAccount: dataAccount.pub,
+        permissions: { pub: { allow: SMALL.pub.allow, deny: [] }, sub: { allow: SMALL.sub.allow, deny: [] } },
+        tags: [],
+        iat: Math.floor(ports.now() / 1_000),
+      });
+      return { jwt: encodeJwt(claims, signing) };
+    },
+    keys: new ServerKeys(keyPairFromSeed(xkey.seed)),
+    answerKeys: { account: account.pub, signing: keyPairFromSeed(account.signingSeed) },
+    ports,
+    log,
+  });
+}
+
+async function full(): Promise<void> {
+  const settings = await spaceFiles(await openFolder(stateDir), space).settings(secrets.identity);
+  await startCallout({ ...(await calloutDeps(stateDir, url, settings, () => {})), log });
+}
+
+const variants: Readonly<Record<string, () => Promise<void>>> = { library, native, full };
+await variants[variant]?.();
+process.on("message", () => process.send?.(process.cpuUsage()));
+process.on("disconnect", () => process.exit());
+process.send?.("serving");

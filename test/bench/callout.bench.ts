@@ -1,0 +1,138 @@
+/**
+ * Connects per second of three callouts on one broker, in one run, and where the CPU goes.
+ * Trust the ratios: the machine is shared by clients, broker and callout.
+ */
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { readFile } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+import { newUid, systemPorts } from "../../shared/ports.ts";
+import { freshNonce, grant, install } from "../services/callout/people.ts";
+import { startSpace, type TestSpace } from "../services/callout/space.ts";
+import { costs } from "./callout-costs.ts";
+import { rawConnect } from "./raw-connect.ts";
+
+const ports = systemPorts;
+
+interface Load {
+  readonly variant: "library" | "native" | "full";
+  readonly connects: number;
+  readonly atOnce: number;
+}
+
+interface Result extends Load {
+  readonly perSecond: number;
+  readonly lost: number;
+  /** Milliseconds of CPU per connect. */
+  readonly callout: number;
+  readonly broker: number;
+}
+
+/** The library's callout loses clients at 20 at a time. */
+const LOADS: readonly Load[] = [
+  { variant: "library", connects: 40, atOnce: 4 },
+  { variant: "native", connects: 500, atOnce: 4 },
+  { variant: "native", connects: 500, atOnce: 32 },
+  { variant: "full", connects: 300, atOnce: 32 },
+];
+/** In turn, and the best of each counts: what else runs on the machine slows each down at another time. */
+const ROUNDS = 3;
+
+async function run(at: TestSpace, tokens: readonly string[], load: Load): Promise<Result> {
+  const child = await startVariant(at, load.variant);
+  await connectAll(at, tokens, 10, load.atOnce); // keys, code and rows are warm
+  const [calloutBefore, brokerBefore] = [await cpuOf(child), await brokerCpu(at.broker.pid)];
+  const began = performance.now();
+  const lost = await connectAll(at, tokens, load.connects, load.atOnce);
+  const seconds = (performance.now() - began) / 1_000;
+  const [calloutAfter, brokerAfter] = [await cpuOf(child), await brokerCpu(at.broker.pid)];
+  child.disconnect();
+  await once(child, "exit");
+  return {
+    ...load,
+    lost,
+    perSecond: (load.connects - lost) / seconds,
+    callout: (calloutAfter - calloutBefore) / load.connects,
+    broker: (brokerAfter - brokerBefore) / load.connects,
+  };
+}
+
+async function connectAll(at: TestSpace, tokens: readonly string[], count: number, atOnce: number): Promise<number> {
+  let next = 0;
+  let lost = 0;
+  const worker = async (): Promise<void> => {
+    while (next < count) {
+      const token = tokens[next % tokens.length] ?? "";
+      next += 1;
+      if (!(await rawConnect(at.broker.port, at.sentinel, token, freshNonce()))) lost += 1;
+    }
+  };
+  await Promise.all(Array.from({ length: atOnce }, worker));
+  return lost;
+}
+
+async function startVariant(at: TestSpace, variant: string): Promise<ChildProcess> {
+  const script = fileURLToPath(new URL("callout-variant.ts", import.meta.url));
+  const child = fork(script, [variant, at.stateDir, at.broker.url], { execArgv: ["--import", "tsx"] });
+  await once(child, "message");
+  return child;
+}
+
+/** Milliseconds. */
+async function cpuOf(child: ChildProcess): Promise<number> {
+  child.send("cpu");
+  const [{ user, system }] = (await once(child, "message")) as [NodeJS.CpuUsage];
+  return (user + system) / 1_000;
+}
+
+/** Milliseconds; 0 where the system does not tell. Ticks of 10 ms. */
+async function brokerCpu(pid: number): Promise<number> {
+  const text = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "");
+  const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
+  return (Number(fields[11] ?? 0) + Number(fields[12] ?? 0)) * 10;
+}
+
+/** The best rate of a load, the lowest CPU, every client lost. */
+function bestOf(rounds: readonly Result[], load: Load): Result {
+  const own = rounds.filter(({ variant, atOnce }) => variant === load.variant && atOnce === load.atOnce);
+  return {
+    ...load,
+    perSecond: Math.max(...own.map(({ perSecond }) => perSecond)),
+    lost: own.reduce((sum, { lost }) => sum + lost, 0),
+    callout: Math.min(...own.map(({ callout }) => callout)),
+    broker: Math.min(...own.map(({ broker }) => broker)),
+  };
+}
+
+const at = await startSpace();
+try {
+  const people = await Promise.all(
+    Array.from({ length: 50 }, () => install(at, grant({ actor: `cli_${newUid(ports)}` }))),
+  );
+  const tokens = await Promise.all(people.map((who) => at.bearers.bearer(who)));
+  const rounds: Result[] = [];
+  for (let round = 0; round < ROUNDS; round += 1) {
+    for (const load of LOADS) rounds.push(await run(at, tokens, load));
+  }
+  const results = LOADS.map((load) => bestOf(rounds, load));
+  console.table(
+    results.map(({ variant, atOnce, perSecond, lost, callout, broker }) => ({
+      callout: variant,
+      "at once": atOnce,
+      "connects/s": Math.round(perSecond),
+      lost,
+      "callout CPU ms each": Number(callout.toFixed(2)),
+      "broker CPU ms each": Number(broker.toFixed(2)),
+    })),
+  );
+  const [library, nativeFew, native, full] = results;
+  if (library && nativeFew && native && full) {
+    const ratio = (one: Result, other: Result) =>
+      `${(one.perSecond / other.perSecond).toFixed(2)} times the connects, ${(one.callout / other.callout).toFixed(3)} times its CPU`;
+    console.log(`native to library, both without rows: ${ratio(nativeFew, library)}`);
+    console.log(`full to native without rows: ${ratio(full, native)}`);
+  }
+  console.table([...(await costs())].map(([alone, us]) => ({ alone, µs: Math.round(us) })));
+} finally {
+  await at.stop();
+}
