@@ -8,6 +8,7 @@ import { execFile } from "node:child_process";
 import { constants } from "node:fs";
 import { access, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { delimiter, join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
 const run = promisify(execFile);
@@ -16,7 +17,7 @@ const run = promisify(execFile);
 const MINIMUM = [2, 12] as const;
 const GO_MODULE = "github.com/nats-io/nats-server/v2@v2.15.2";
 const KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg";
-const CACHE = new URL("../../.cache/nats-server/", import.meta.url).pathname;
+const CACHE = fileURLToPath(new URL("../../.cache/nats-server/", import.meta.url));
 
 export interface NatsServerBinary {
   readonly path: string;
@@ -41,16 +42,22 @@ interface Place {
 /** The first binary of version 2.12 or later; fetched if there is none. Throws an `Error` that says how to get one. */
 export async function findNatsServer(options: Options = {}): Promise<NatsServerBinary> {
   const { log = () => {}, env = process.env, cache = CACHE } = options;
-  for (const place of [...knownPlaces(env, cache), ...(await goPlaces(env))]) {
+  const found = (await firstUsable(knownPlaces(env, cache))) ?? (await firstUsable(await goPlaces(env)));
+  if (found) return report(found, log);
+  return report(await fetchBinary(env, cache, log), log);
+}
+
+async function firstUsable(places: readonly Place[]): Promise<NatsServerBinary | undefined> {
+  for (const place of places) {
     const version = await usableVersion(place.path);
-    if (version) return report({ ...place, version }, log);
+    if (version) return { ...place, version };
     if (place.source === "NATS_SERVER") {
       throw new Error(
         `NATS_SERVER names ${place.path}, which is no nats-server of version ${MINIMUM.join(".")} or later`,
       );
     }
   }
-  return report(await fetchBinary(env, cache, log), log);
+  return undefined;
 }
 
 function report(found: NatsServerBinary, log: (line: string) => void): NatsServerBinary {

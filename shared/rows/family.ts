@@ -48,7 +48,7 @@ export interface RowFamily<V, P> extends Family<V> {
   key(parts: P): Key<V>;
   /** The variable parts of a key of this family. */
   parts(key: string): P | undefined;
-  /** A filter over all keys that begin with these parts, ending in `>`. */
+  /** A filter over all keys that begin with these parts: it ends in `>`, or is the key where all are given. */
   under(parts: Partial<P>): string;
   /** Whether a key under such a filter is another family's. */
   passes(key: string): boolean;
@@ -105,11 +105,12 @@ export function family<S extends TSchema, T extends KeyParts>(
     parts,
     under(given) {
       const first = tokens.findIndex(({ part }) => part !== undefined && given[part] === undefined);
-      const fixed = tokens.slice(0, first < 0 ? -1 : first);
+      const fixed = first < 0 ? tokens : tokens.slice(0, first);
       for (const { part } of fixed) {
         if (part !== undefined && !declared.parts[part]?.is(given[part])) throw internal(`no prefix of ${pattern}`);
       }
-      return [...fixed.map(({ text, part }) => (part === undefined ? text : String(given[part]))), ">"].join(".");
+      const texts = fixed.map(({ text, part }) => (part === undefined ? text : String(given[part])));
+      return [...texts, ...(first < 0 ? [] : [">"])].join(".");
     },
     passes: (key) => declared.passes?.(key) ?? false,
     decode(key, body) {

@@ -8,7 +8,7 @@ const FrontierRow = closed({
   lifecycleUid: Uid.schema,
   opId: Uid.schema,
   /** Last sequence by stream name; a stream that does not exist is left out. */
-  streams: Type.Record(Type.String({ pattern: "^[A-Za-z0-9_-]{1,128}$" }), Count),
+  streams: Type.Record(Type.String({ pattern: "^[A-Za-z0-9_-]{1,128}$" }), Count, { additionalProperties: false }),
 });
 export type Frontier = Static<typeof FrontierRow>;
 

@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
-import { readFile, writeFile } from "node:fs/promises";
+import { readdir, readFile, writeFile } from "node:fs/promises";
 import { createServer, connect as dial } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -30,7 +30,7 @@ export interface Broker {
   log(): string;
   /** Re-reads the configuration; `config` replaces the text given at the start. Waits until it is in force. */
   reload(config?: string): Promise<void>;
-  /** Sends the signal; waits for the end unless it is SIGSTOP, SIGCONT or SIGHUP. */
+  /** Sends the signal and waits for its effect: the end of the process, or with SIGSTOP its rest. */
   kill(signal?: NodeJS.Signals): Promise<void>;
   /** Starts the process again on the same ports and folder, after a stop or a kill. */
   restart(): Promise<void>;
@@ -145,7 +145,8 @@ class ServerProcess implements Broker {
     const child = this.#child;
     if (!child || child.exitCode !== null || child.signalCode !== null) return;
     child.kill(signal);
-    if (signal !== "SIGSTOP" && signal !== "SIGCONT" && signal !== "SIGHUP") await once(child, "exit");
+    if (signal === "SIGSTOP") await stopped(this.pid);
+    else if (signal !== "SIGCONT" && signal !== "SIGHUP") await once(child, "exit");
   }
 
   async restart(): Promise<void> {
@@ -184,6 +185,19 @@ class ServerProcess implements Broker {
       }
       await delay(10);
     }
+  }
+}
+
+/** Waits until every thread of a process rests: a signal takes effect some time after it was sent. */
+async function stopped(pid: number): Promise<void> {
+  const tasks = `/proc/${pid}/task`;
+  for (;;) {
+    const threads = await readdir(tasks).catch(() => []);
+    const states = await Promise.all(
+      threads.map((thread) => readFile(`${tasks}/${thread}/stat`, "latin1").catch(() => ") T")),
+    );
+    if (states.every((stat) => /^.*\) [TtZX]/s.test(stat))) return;
+    await delay(2);
   }
 }
 

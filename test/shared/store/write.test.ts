@@ -102,6 +102,19 @@ describe("a single write", () => {
   });
 });
 
+describe("a row with a lifetime", () => {
+  it("expires to true absence, also if it was written in a batch, and its key is free again", async () => {
+    const { uid, at } = await gate();
+    const cred = rootCred(uid, { exp: Date.now() + 900 });
+    const key = credRows.key({ uid, credentialId: cred.credentialId });
+    await on.store.commit([fenced(key, cred, at), create(uidRows.key({ uid }), reservation)], on.work());
+    expect(await on.store.read(key)).toBeDefined();
+    await expect.poll(() => on.store.read(key), { timeout: 5_000 }).toBeUndefined();
+    await on.store.commit([create(key, cred)], on.work());
+    expect(await on.store.read(uidRows.key({ uid }))).toBeDefined();
+  });
+});
+
 describe("a batch", () => {
   it("gives consecutive revisions in the order of its messages", async () => {
     const uids = [freshUid(), freshUid(), freshUid()];
