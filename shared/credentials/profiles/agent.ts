@@ -1,14 +1,12 @@
-import Type from "typebox";
+import Type, { type Static } from "typebox";
 import { ChannelPattern, RoleName } from "../../tokens.ts";
 import { DELIVERY, MANAGER } from "./commands.ts";
 import { MeshStreams, profile } from "./profile.ts";
 import { bind, each, get, info, words } from "./words.ts";
 
+const Channels = Type.Unsafe<readonly Static<typeof ChannelPattern.schema>[]>(Type.Array(ChannelPattern.schema));
 /** Channel lists as the actor row has them. */
-export const ChannelLists = {
-  allowSubscribe: Type.Array(ChannelPattern.schema),
-  allowPublish: Type.Array(ChannelPattern.schema),
-};
+export const ChannelLists = { allowSubscribe: Channels, allowPublish: Channels };
 
 /** A principal's ordinary connection: a person or a managed agent. */
 export const agent = profile({

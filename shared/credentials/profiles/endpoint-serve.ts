@@ -1,4 +1,4 @@
-import Type, { type Static } from "typebox";
+import Type from "typebox";
 import { SafeInteger } from "../../envelope.ts";
 import { MODE_TARGETS, type Mode } from "../../subjects.ts";
 import { Command, EndpointLabel, type Owner, Uid } from "../../tokens.ts";
@@ -8,12 +8,18 @@ import { bind, isSpacesOwn, words } from "./words.ts";
 const MODES = Object.keys(MODE_TARGETS) as Mode[];
 
 /** One command of the registered serve surface. */
-const ServedCommand = Type.Object(
-  { name: Command.schema, modes: Type.Array(Type.Enum(MODES), { uniqueItems: true }) },
-  { additionalProperties: false },
+interface ServedCommand {
+  readonly name: Command;
+  readonly modes: readonly Mode[];
+}
+const Surface = Type.Unsafe<readonly ServedCommand[]>(
+  Type.Array(
+    Type.Object(
+      { name: Command.schema, modes: Type.Array(Type.Enum(MODES), { uniqueItems: true }) },
+      { additionalProperties: false },
+    ),
+  ),
 );
-
-type ServedCommand = Static<typeof ServedCommand>;
 
 /** Reserved, so no declaration lists it; everybody serves it. */
 const DESCRIBE: ServedCommand = { name: "describe" as Command, modes: [] };
@@ -33,8 +39,8 @@ export const endpointServe = profile({
     endpoint: EndpointLabel.schema,
     instanceId: Uid.schema,
     epoch: SafeInteger(),
-    commands: Type.Array(ServedCommand),
-    pools: Type.Array(Command.schema),
+    commands: Surface,
+    pools: Type.Unsafe<readonly Command[]>(Type.Array(Command.schema)),
   },
   rows(b) {
     const { P, EPF, EPW } = words(b);
