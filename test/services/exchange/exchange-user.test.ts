@@ -1,42 +1,35 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startExchange } from "../../../services/exchange/start.ts";
-import type { RunningService } from "../../../services/service.ts";
-import { type Bearer, validateBearer } from "../../../shared/bearer.ts";
-import { BearerKeys } from "../../../shared/bearer-keys.ts";
 import type { AuthorityClient } from "../../../shared/client.ts";
 import { exchangeUser } from "../../../shared/contracts/exchange/exchange-user.ts";
 import type { Operation } from "../../../shared/contracts/operation.ts";
-import { AuthorityError } from "../../../shared/errors.ts";
-import { systemPorts } from "../../../shared/ports.ts";
+import type { AuthorityError } from "../../../shared/errors.ts";
 import { actorRows } from "../../../shared/rows/actor.ts";
-import { trustRows } from "../../../shared/rows/connect.ts";
 import { epGateRows } from "../../../shared/rows/gate.ts";
 import { type Session, sessionRows } from "../../../shared/rows/session.ts";
 import { CredentialId, Owner, Principal, principalOf, SessionId, Uid } from "../../../shared/tokens.ts";
 import { type OidcProvider, startOidcProvider } from "../../kit/idp.ts";
-import { startSpace, type TestSpace } from "../../kit/space.ts";
+import type { TestSpace } from "../../kit/space.ts";
+import { codeOf, type ExchangeSpace, opened, refusal, startExchangeSpace } from "./asking.ts";
 import { activate, agentOf, MANAGER, manager, scopes } from "./ledger.ts";
 import { login, ownerOf, pin, seconds } from "./logins.ts";
 
 let provider: OidcProvider;
+let exchange: ExchangeSpace;
 let space: TestSpace;
-let service: RunningService;
 let publicFace: AuthorityClient;
 let loopback: AuthorityClient;
-let lines: string[];
 
 beforeAll(async () => {
   provider = await startOidcProvider();
-  const unreachable = { ...pin, issuer: "https://away.example", keys: undefined, jwksUri: "http://127.0.0.1:9/jwks" };
-  space = await startSpace({ pins: [pin, provider.pin, JSON.parse(JSON.stringify(unreachable))] });
-  lines = [];
-  service = await startExchange(await space.deps("exchange", { lines }));
+  const { keys: _, ...rest } = pin;
+  const unreachable = { ...rest, issuer: "https://away.example", jwksUri: "http://127.0.0.1:9/jwks" };
+  exchange = await startExchangeSpace({ pins: [pin, provider.pin, unreachable] });
+  space = exchange.space;
   publicFace = await space.client("gateway_public");
   loopback = await space.client("gateway_loopback");
 });
 afterAll(async () => {
-  await service.close();
-  await space.stop();
+  await exchange.stop();
   await provider.stop();
 });
 
@@ -45,26 +38,6 @@ type Reply = { token: string; owner: string; exp: number; managerInstanceId?: st
 /** Arguments as anybody may send them: what is wrong with them is for the exchange to say. */
 const ask = (args: object, auth?: string, client = publicFace): Promise<Reply> =>
   client.call<Operation>(exchangeUser, args, { once: true, ...(auth === undefined ? {} : { auth }) }) as Promise<Reply>;
-
-async function refusal(work: Promise<unknown>): Promise<AuthorityError> {
-  const error = await work.then(
-    () => undefined,
-    (thrown: unknown) => thrown,
-  );
-  if (!(error instanceof AuthorityError)) throw new Error("not refused", { cause: error });
-  expect(error.outcome).toBe("not-executed");
-  return error;
-}
-const code = async (work: Promise<unknown>): Promise<string> => (await refusal(work)).code;
-
-async function opened({ token }: Reply): Promise<Bearer> {
-  const keys = new BearerKeys(async () => {
-    const trust = await space.store.read(trustRows.key({}));
-    if (!trust) throw new Error("no trust");
-    return trust.value;
-  }, systemPorts);
-  return validateBearer(token, space.space, (kid) => keys.of(kid), systemPorts);
-}
 
 let people = 0;
 /** A person with an active actor `cli`. */
@@ -82,7 +55,7 @@ describe("a person's exchange", () => {
     const row = await activate(space, owner, "cli", { row: { scope: scopes("spawn", "run") } });
     const reply = await ask({ actor: "cli" }, await provider.login("alice"));
     expect(reply).toEqual({ token: expect.any(String), owner, exp: expect.any(Number) });
-    const { act, ...claims } = await opened(reply);
+    const { act, ...claims } = await opened(space, reply.token);
     expect(claims).toMatchObject({ sub: owner, aud: "demo", iss: "urn:cotal:auth:demo", scope: ["spawn", "run"] });
     expect(act).toEqual({
       owner,
@@ -130,13 +103,13 @@ describe("a person's exchange", () => {
       texts.add(error.message);
     }
     expect(texts.size).toBe(1);
-    expect(await code(ask({ actor: "cli" }))).toBe("unauthenticated");
+    expect(await codeOf(ask({ actor: "cli" }))).toBe("unauthenticated");
   });
 
   it("answers expired to a proof within its skew, and unavailable without the provider's keys", async () => {
     const { loginWith } = await person();
-    expect(await code(ask({ actor: "cli" }, loginWith({ exp: seconds() - 3 })))).toBe("expired");
-    expect(await code(ask({ actor: "cli" }, loginWith({ iss: "https://away.example" })))).toBe("unavailable");
+    expect(await codeOf(ask({ actor: "cli" }, loginWith({ exp: seconds() - 3 })))).toBe("expired");
+    expect(await codeOf(ask({ actor: "cli" }, loginWith({ iss: "https://away.example" })))).toBe("unavailable");
   });
 
   it("denies an incarnation that is not active from head to root", async () => {
@@ -166,21 +139,21 @@ describe("a person's exchange", () => {
     const { auth, owner, row } = await person();
     const key = actorRows.key({ owner, actor: row.actor });
     await space.put(key, { ...row, more: 1 } as typeof row);
-    expect(await code(ask({ actor: "cli" }, auth))).toBe("internal");
+    expect(await codeOf(ask({ actor: "cli" }, auth))).toBe("internal");
   });
 
   it("writes nothing, whatever it answers", async () => {
     const { auth } = await person();
     const before = await Promise.all([space.store.lastSeq("auth"), space.store.lastSeq("connect")]);
     await ask({ actor: "cli" }, auth);
-    await code(ask({ actor: "absent" }, auth));
+    await codeOf(ask({ actor: "absent" }, auth));
     expect(await Promise.all([space.store.lastSeq("auth"), space.store.lastSeq("connect")])).toEqual(before);
   });
 
   it("never logs a token", async () => {
     const { auth } = await person();
     const { token } = await ask({ actor: "cli" }, auth);
-    const log = lines.join("");
+    const log = exchange.lines.join("");
     expect(log).toContain('"owner":"u_');
     expect(log).not.toContain(token);
     expect(log).not.toContain(auth);
@@ -226,14 +199,15 @@ describe("the view", () => {
       { ttlSec: 10.5 },
       { scope: ["admin"] },
     ];
-    for (const args of bad) expect(await code(ask({ actor: "cli", ...args }, auth))).toBe("bad-request");
-    const { act } = await opened(await ask({ actor: "cli", view: "transfer-writer", transferWriter }, auth));
+    for (const args of bad) expect(await codeOf(ask({ actor: "cli", ...args }, auth))).toBe("bad-request");
+    const { token } = await ask({ actor: "cli", view: "transfer-writer", transferWriter }, auth);
+    const { act } = await opened(space, token);
     expect(act).toMatchObject({ view: "transfer-writer", transferWriter });
   });
 
   it("manager-service is replaced by typed operations", async () => {
     const { auth } = await person({ row: { scope: scopes("supervise") } });
-    expect(await code(ask({ actor: "cli", view: "manager-service" }, auth, loopback))).toBe("unimplemented");
+    expect(await codeOf(ask({ actor: "cli", view: "manager-service" }, auth, loopback))).toBe("unimplemented");
   });
 });
 
@@ -248,18 +222,18 @@ describe("the manager of a manager-caller", () => {
     await manager(space, owner, { epoch: 2 }); // registered last under an older epoch
     const reply = await ask({ actor: "cli", view }, auth);
     expect(reply.managerInstanceId).toBe(running);
-    expect((await opened(reply)).act).toMatchObject({ view, managerInstanceId: running });
+    expect((await opened(space, reply.token)).act).toMatchObject({ view, managerInstanceId: running });
   });
 
   it("is named where there are several, and only a live one of the owner or the space counts", async () => {
     const { auth, owner } = await person();
     const [one, two] = [await manager(space, owner), await manager(space, owner)];
-    expect(await code(ask({ actor: "cli", view }, auth))).toBe("failed-precondition");
+    expect(await codeOf(ask({ actor: "cli", view }, auth))).toBe("failed-precondition");
     expect((await ask({ actor: "cli", view, managerInstanceId: two }, auth)).managerInstanceId).toBe(two);
     const dead = await manager(space, owner, { epoch: 9 });
     const foreign = await manager(space, await ownerOf(space, "somebody else"));
     for (const selector of [dead, foreign, "x".repeat(26)]) {
-      expect(await code(ask({ actor: "cli", view, managerInstanceId: selector }, auth))).toBe("not-found");
+      expect(await codeOf(ask({ actor: "cli", view, managerInstanceId: selector }, auth))).toBe("not-found");
     }
     const spaces = await manager(space, local);
     expect((await ask({ actor: "cli", view, managerInstanceId: spaces }, auth)).managerInstanceId).toBe(spaces);
@@ -279,10 +253,10 @@ describe("the manager of a manager-caller", () => {
     const none = await person();
     const gone = await person();
     await manager(space, gone.owner, { epoch: 1 });
-    expect(await code(ask({ actor: "cli", view }, none.auth))).toBe("failed-precondition");
+    expect(await codeOf(ask({ actor: "cli", view }, none.auth))).toBe("failed-precondition");
     const spaces = await manager(space, local);
     expect((await ask({ actor: "cli", view }, none.auth)).managerInstanceId).toBe(spaces);
-    expect(await code(ask({ actor: "cli", view }, gone.auth))).toBe("failed-precondition");
+    expect(await codeOf(ask({ actor: "cli", view }, gone.auth))).toBe("failed-precondition");
   });
 });
 
@@ -312,7 +286,7 @@ describe("the session of a session-caller", () => {
   it("stands with its own end, and bounds the bearer", async () => {
     const { auth, sessionGrant } = await open();
     const reply = await ask({ actor: "cli", view, sessionGrant }, auth);
-    const { act, exp } = await opened(reply);
+    const { act, exp } = await opened(space, reply.token);
     expect(act.session).toEqual({ endpoint: "manager", sessionId: sessionGrant.sessionId, epoch: 3, exp });
     expect(Math.abs(exp - seconds() - 120)).toBeLessThanOrEqual(2);
   });
@@ -348,6 +322,6 @@ describe("the session of a session-caller", () => {
   it("is another person's to nobody", async () => {
     const { sessionGrant } = await open();
     const other = await person();
-    expect(await code(ask({ actor: "cli", view, sessionGrant }, other.auth))).toBe("permission-denied");
+    expect(await codeOf(ask({ actor: "cli", view, sessionGrant }, other.auth))).toBe("permission-denied");
   });
 });
