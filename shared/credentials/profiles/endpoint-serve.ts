@@ -7,22 +7,17 @@ import { bind, isSpacesOwn, words } from "./words.ts";
 
 const MODES = Object.keys(MODE_TARGETS) as Mode[];
 
-/** One command of the registered serve surface. */
+/** What counts here of one command of the registered serve surface. */
 interface ServedCommand {
-  readonly name: Command;
+  readonly name: string;
   readonly modes: readonly Mode[];
 }
 const Surface = Type.Unsafe<readonly ServedCommand[]>(
-  Type.Array(
-    Type.Object(
-      { name: Command.schema, modes: Type.Array(Type.Enum(MODES), { uniqueItems: true }) },
-      { additionalProperties: false },
-    ),
-  ),
+  Type.Array(Type.Object({ name: Command.schema, modes: Type.Array(Type.Enum(MODES), { uniqueItems: true }) })),
 );
 
 /** Reserved, so no declaration lists it; everybody serves it. */
-const DESCRIBE: ServedCommand = { name: "describe" as Command, modes: [] };
+const DESCRIBE: ServedCommand = { name: "describe", modes: [] };
 
 /** What comes in on the class rail: of a person's endpoint only what is aimed at that person. */
 const forms = (owner: Owner, { name, modes }: ServedCommand): string[] =>
