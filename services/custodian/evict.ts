@@ -3,7 +3,7 @@ import type { Eviction } from "../../shared/custody.ts";
 import type { Ports } from "../../shared/ports.ts";
 import { type AccountNkey, type Principal, splitPrincipal } from "../../shared/tokens.ts";
 import type { Member } from "./round.ts";
-import { type Connection, connectionsOf, type Sweep, type Walk } from "./sweep.ts";
+import type { Connection, Sweep, Walk } from "./sweep.ts";
 import type { CustodianLimits } from "./system.ts";
 
 export interface EvictAsk {
@@ -46,26 +46,28 @@ class RoundEviction {
   readonly #lastArrival: number;
   /** No callout admits anyone of ours, so none can be under way. */
   readonly #settles: boolean;
+  readonly #askers = new Map<Principal, Member<EvictAsk>[]>();
   readonly #kicked = new Map<Principal, number>();
   #authTimeoutMs = 0;
   #lastKick = Number.NEGATIVE_INFINITY;
-  #walk: Walk = { pages: new Map(), complete: false };
-  #found = new Map<Principal, Connection[]>();
+  #walk: Walk = { pages: new Map(), connections: new Map(), complete: false };
 
   constructor(members: readonly Member<EvictAsk>[], options: EvictOptions) {
     this.#members = members;
     this.#options = options;
     this.#lastArrival = Math.max(...members.map(({ arrivedAt }) => arrivedAt));
-    const targets = members.flatMap(({ ask }) => ask.principals);
-    this.#settles = targets.some((principal) => splitPrincipal(principal).owner !== "local");
+    for (const member of members) {
+      for (const principal of member.ask.principals) {
+        this.#askers.set(principal, [...(this.#askers.get(principal) ?? []), member]);
+      }
+    }
+    this.#settles = [...this.#askers.keys()].some((principal) => splitPrincipal(principal).owner !== "local");
   }
 
   /** Takes the sweep as the last one; whether it began late enough to verify. */
   see(sweep: Sweep): boolean {
     this.#authTimeoutMs = Math.max(this.#authTimeoutMs, sweep.authTimeoutMs);
     this.#walk = sweep.walk(this.#options.account);
-    const targets = new Set(this.#open().flatMap(({ ask }) => ask.principals));
-    this.#found = new Map([...targets].map((principal) => [principal, connectionsOf(this.#walk, principal)]));
     return sweep.startedAt >= this.#due();
   }
 
@@ -81,13 +83,13 @@ class RoundEviction {
   /** Kicks what the last sweep found of members still open. "No such client" counts as already gone. */
   async kick(): Promise<void> {
     const { kick, ports, limits } = this.#options;
-    const left = [...this.#found].flatMap(([principal, connections]) =>
-      connections.map((connection) => ({ principal, connection })),
+    const left = [...this.#askers.keys()].flatMap((principal) =>
+      this.#foundOf(principal).map((connection) => ({ principal, connection })),
     );
     const worker = async (): Promise<void> => {
       for (let next = left.pop(); next; next = left.pop()) {
         const { principal, connection } = next;
-        const askers = this.#open().filter(({ ask }) => ask.principals.includes(principal));
+        const askers = (this.#askers.get(principal) ?? []).filter(({ open }) => open);
         if (askers.length === 0) continue;
         const kicked = kick(connection);
         await Promise.all(askers.map(({ work }) => work.effects.during(kicked)));
@@ -148,6 +150,6 @@ class RoundEviction {
   }
 
   #foundOf(principal: Principal): readonly Connection[] {
-    return this.#found.get(principal) ?? [];
+    return this.#walk.connections.get(principal) ?? [];
   }
 }

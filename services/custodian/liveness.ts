@@ -2,12 +2,12 @@
 import type { PrincipalLiveness } from "../../shared/custody.ts";
 import type { Tuple } from "../../shared/nats/connect.ts";
 import type { Principal } from "../../shared/tokens.ts";
-import { connectionsOf, type Walk } from "./sweep.ts";
+import type { Walk } from "./sweep.ts";
 
 type Liveness = PrincipalLiveness["state"];
 
 export function principalState(walk: Walk, principal: Principal): Liveness {
-  if (connectionsOf(walk, principal).length > 0) return "live";
+  if (walk.connections.has(principal)) return "live";
   return walk.complete ? "gone" : "unknown";
 }
 

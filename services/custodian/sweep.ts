@@ -3,7 +3,7 @@ import { headerText } from "../../shared/errors.ts";
 import type { Ports } from "../../shared/ports.ts";
 import type { AccountNkey, Principal, ServerNkey } from "../../shared/tokens.ts";
 import { type Expectation, judge, type Topology } from "./complete.ts";
-import { type Asked, connzRequest, type Page, type Row, readPage, unanswered } from "./page.ts";
+import { type Asked, connzRequest, type Page, readPage, unanswered } from "./page.ts";
 import { readStatsz, readVarz } from "./replies.ts";
 import type { SystemAccount } from "./system.ts";
 
@@ -11,6 +11,8 @@ import type { SystemAccount } from "./system.ts";
 export interface Walk {
   /** Every server that was asked, with its answer. */
   readonly pages: ReadonlyMap<ServerNkey, Page>;
+  /** The connections of each principal, on whichever server. */
+  readonly connections: ReadonlyMap<Principal, readonly Connection[]>;
   /** Nobody can have been overlooked. */
   readonly complete: boolean;
   /** Where incomplete, the first cause and who was heard. */
@@ -22,11 +24,13 @@ export interface Sweep {
   readonly startedAt: number;
   /** The longest that any server heard lets a client take to authenticate. */
   readonly authTimeoutMs: number;
+  /** Of an account that was asked about. */
   walk(account: AccountNkey): Walk;
 }
 
-export interface Connection extends Row {
+export interface Connection {
   readonly server: ServerNkey;
+  readonly cid: number;
 }
 
 export interface SweepOptions {
@@ -38,31 +42,34 @@ export interface SweepOptions {
 export async function sweep(options: SweepOptions, accounts: readonly AccountNkey[]): Promise<Sweep> {
   const startedAt = options.ports.monotonic();
   const before = await discover(options);
-  const walked = new Map(
-    await Promise.all(
-      accounts.map(async (account) => [account, await walkServers(options.system, before, account)] as const),
-    ),
-  );
+  const pages = await Promise.all(accounts.map((account) => readServers(options.system, before, account)));
   const after = await discover(options);
+  const walks = new Map(pages.map((read, index) => [accounts[index], judgeWalk(before, read, after)]));
   return {
     startedAt,
     authTimeoutMs: Math.max(before.authTimeoutMs, after.authTimeoutMs),
     walk(account) {
-      const pages = walked.get(account);
-      if (!pages) throw new RangeError("this sweep did not walk that account");
-      const cause = before.cause ?? firstFault(before, pages) ?? after.cause ?? difference(before, after);
-      if (cause === undefined) return { pages, complete: true };
-      const heard = [...before.servers.values()].join(", ") || "none";
-      return { pages, complete: false, note: headerText(`${cause}; servers heard: ${heard}`) };
+      const walk = walks.get(account);
+      if (!walk) throw new RangeError("this sweep did not walk that account");
+      return walk;
     },
   };
 }
 
-/** The connections of a principal, on whichever server. */
-export function connectionsOf(walk: Walk, principal: Principal): Connection[] {
-  return [...walk.pages].flatMap(([server, { rows }]) =>
-    rows.filter((row) => row.principal === principal).map((row) => ({ ...row, server })),
-  );
+function judgeWalk(before: Topology, pages: ReadonlyMap<ServerNkey, Page>, after: Topology): Walk {
+  const connections = new Map<Principal, Connection[]>();
+  for (const [server, { rows }] of pages) {
+    for (const { cid, principal } of rows) {
+      if (principal === undefined) continue;
+      const known = connections.get(principal);
+      if (known) known.push({ server, cid });
+      else connections.set(principal, [{ server, cid }]);
+    }
+  }
+  const cause = before.cause ?? firstFault(before, pages) ?? after.cause ?? difference(before, after);
+  if (cause === undefined) return { pages, connections, complete: true };
+  const heard = [...before.servers.values()].join(", ") || "none";
+  return { pages, connections, complete: false, note: headerText(`${cause}; servers heard: ${heard}`) };
 }
 
 async function discover({ system, expectation }: SweepOptions): Promise<Topology> {
@@ -70,17 +77,17 @@ async function discover({ system, expectation }: SweepOptions): Promise<Topology
   return judge({ statsz: statsz.map(readStatsz), varz: varz.map(readVarz) }, expectation);
 }
 
-async function walkServers(
+async function readServers(
   system: SystemAccount,
   { servers }: Topology,
   account: AccountNkey,
 ): Promise<Map<ServerNkey, Page>> {
   const { connzLimit: limit } = system.limits;
-  const walked = [...servers.keys()].map(async (server) => {
+  const read = [...servers.keys()].map(async (server) => {
     const page = await readServer(system, { server, account, limit });
     return [server, page] as const;
   });
-  return new Map(await Promise.all(walked));
+  return new Map(await Promise.all(read));
 }
 
 async function readServer(system: SystemAccount, asked: Asked): Promise<Page> {

@@ -38,10 +38,14 @@ function space(...looks: ((kicked: readonly number[]) => Seen | Look)[]) {
     clock.time += 1_000;
     const rows = seen.map(([cid, principal]) => ({ cid, principal }));
     const pages = new Map([[server, { rows }]]);
+    const connections = new Map<Principal, Connection[]>();
+    for (const [cid, principal] of seen) {
+      connections.set(principal, [...(connections.get(principal) ?? []), { server, cid }]);
+    }
     return {
       startedAt,
       authTimeoutMs: 5_000,
-      walk: () => ({ pages, complete: note === undefined, ...(note === undefined ? {} : { note }) }),
+      walk: () => ({ pages, connections, complete: note === undefined, ...(note === undefined ? {} : { note }) }),
     };
   };
   const kick = async ({ cid }: Connection) => {

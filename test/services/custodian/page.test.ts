@@ -93,6 +93,7 @@ describe("a connection's state", () => {
   const tuple = { serverId: server, cid: 5, userNkey };
   const walk = (page: Page | undefined, complete: boolean) => ({
     pages: new Map(page ? [[server, page]] : []),
+    connections: new Map(),
     complete,
   });
   const other = createKeyPair("user").public as UserNkey;

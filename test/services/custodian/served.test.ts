@@ -1,6 +1,7 @@
 /** The custodian as a process runs it: provisioned users, the rail, and people whom the callout admitted. */
 
 import { pino } from "pino";
+import { register } from "prom-client";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startCallout } from "../../../services/callout/start.ts";
 import { startCustodian } from "../../../services/custodian/start.ts";
@@ -33,6 +34,7 @@ let auth: AuthorityClient;
 /** The tuple of `local.auth` in the authority account. */
 let tuple: ReturnType<typeof tupleOf>;
 const owned: OwnedConnections[] = [];
+const lines: string[] = [];
 
 beforeAll(async () => {
   at = await startSpace();
@@ -42,7 +44,7 @@ beforeAll(async () => {
   owned.push(calloutDeps.owned, connections);
   const quick = { ...CUSTODIAN, discoverQuietMs: 50, discoverMinMs: 100, settleBaseMs: 100 };
   const secrets = await directoryStore(at.stateDir, viewKeys(space, "custodian"));
-  const log = pino({ level: "silent" });
+  const log = pino({ level: "info" }, { write: (line) => void lines.push(line) });
   const signal = new AbortController().signal;
   const deps = { space, settings: at.settings, secrets, ports, log, owned: connections, signal, version: "0.1.0" };
   custodian = await startCustodian(deps, quick);
@@ -156,6 +158,17 @@ describe("the custodian on the rail", () => {
     expect(asking.effects.outcome).toBe("executed");
     await client.closed();
     expect((await askPrincipalLiveness(auth, principal, work(), ports)).state).toBe("gone");
+  });
+
+  it("logs each request once and each sweep, and tells the age of its system credential", async () => {
+    const logged = lines.map((line): Record<string, unknown> => JSON.parse(line));
+    const evictions = logged.filter(({ msg, op }) => msg === "request" && op === "evict-principals");
+    expect(evictions.at(-1)).toMatchObject({ code: "ok", targets: 2, kicked: 1, verifiedGone: 2 });
+    expect(logged.some(({ msg, note }) => msg === "incomplete sweep" && typeof note === "string")).toBe(true);
+    const age = "custodian_credential_age_seconds";
+    expect(logged.filter((fields) => age in fields)).toHaveLength(1);
+    expect(await register.getSingleMetricAsString(age)).toMatch(/^custodian_credential_age_seconds \d+$/m);
+    expect(lines.join("")).not.toMatch(/eyJ|\bSU[A-Z2-7]{56}/);
   });
 
   it("drains and closes, and then nobody answers", async () => {
