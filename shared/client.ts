@@ -22,7 +22,8 @@ import type { Command, EndpointLabel, Space, Triple, Uid } from "./tokens.ts";
 import { principalOf } from "./tokens.ts";
 
 export interface ClientOptions {
-  readonly connection: NatsConnection;
+  /** Or how to get the one of now, where it is replaced in the course of time. */
+  readonly connection: NatsConnection | (() => NatsConnection);
   readonly space: Space;
   /** The triple that this connection may publish. */
   readonly caller: Triple;
@@ -117,7 +118,8 @@ export class AuthorityClient {
       ...(options.correlation ? { correlation: options.correlation } : {}),
       ...(options.auth === undefined ? {} : { auth: options.auth }),
     };
-    const message = await exchange(connection, createInbox(inboxPrefix), subject, request, deadlineMs);
+    const current = typeof connection === "function" ? connection() : connection;
+    const message = await exchange(current, createInbox(inboxPrefix), subject, request, deadlineMs);
     return read(message, id);
   }
 }

@@ -179,6 +179,13 @@ export const HOST = {
   storeWaitMs: 60_000,
 } as const;
 
+/** The command line. */
+export const CLI = {
+  /** ms for which a revoke asks again until its retirement is confirmed, and ms between */
+  retireMs: 120_000,
+  againMs: 1_000,
+} as const;
+
 /** The development launcher and its supervisor (lifecycles §8.4). */
 export const LAUNCH = {
   /** ms a process has to become ready; what waits for a store gives up by itself, sooner */
@@ -298,3 +305,6 @@ export const MAILBOX = { ackWaitS: 60 } as const;
 
 /** Runs (operations §5): ms that an attempt waits for the eviction of earlier ones. */
 export const RUNS = { evictMs: 10_000 } as const;
+
+/** Registration of `auth` (wire §8): ms for one try of the ceremony, which waits for an eviction, and for one step. */
+export const REGISTRATION = { ceremonyMs: 60_000, stepMs: 15_000 } as const;

@@ -37,5 +37,6 @@ export interface AuthContext {
   readonly streams?: MeshStreams;
   /** Where an agent exchanges its token; absent without a public face. */
   readonly publicUrl?: string;
-  readonly sentinelCreds: () => Promise<string>;
+  /** What everybody presents beside a bearer. */
+  readonly sentinelCreds: string;
 }

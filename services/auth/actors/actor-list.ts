@@ -1,0 +1,23 @@
+/** Lists actors by key, in pages (operations §10). */
+import type { actorList } from "../../../shared/contracts/auth/actors/actor-list.ts";
+import { AuthorityError } from "../../../shared/errors.ts";
+import { ARGUMENT } from "../../../shared/limits.ts";
+import { actorRows } from "../../../shared/rows/actor.ts";
+import type { AuthHandler } from "../visit.ts";
+
+export const handleActorList: AuthHandler<typeof actorList> = async ({ args, holder, context, work }) => {
+  const { requestId, kind, after = "" } = args;
+  if (holder.kind === "admin" && args.owner !== undefined && args.owner !== holder.owner) {
+    throw new AuthorityError("permission-denied", "an administrator lists the own owner's actors only");
+  }
+  const owner = holder.kind === "admin" ? holder.owner : args.owner;
+  const { entries, corrupt } = await context.store.scan(actorRows, owner === undefined ? {} : { owner }, work);
+  if (corrupt.length > 0) context.log.error({ keys: corrupt.slice(0, 8) }, "unreadable actor rows");
+  const listed = entries
+    .filter(({ key, value }) => key.key > after && (kind === undefined || value.kind === kind))
+    .sort((one, other) => (one.key.key < other.key.key ? -1 : 1));
+  const page = listed.slice(0, ARGUMENT.page);
+  const actors = page.map(({ value: { tokenHash: _secret, ...row } }) => row);
+  const last = page.at(-1);
+  return { requestId, actors, ...(listed.length > page.length && last ? { next: last.key.key } : {}) };
+};

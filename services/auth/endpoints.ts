@@ -1,0 +1,42 @@
+/** Every operation of `auth` with its handler: the service's one list. */
+import { actorGrant } from "../../shared/contracts/auth/actors/actor-grant.ts";
+import { actorList } from "../../shared/contracts/auth/actors/actor-list.ts";
+import { managerActivate } from "../../shared/contracts/auth/manager/activate.ts";
+import { managerPrepare } from "../../shared/contracts/auth/manager/prepare.ts";
+import { managerRegister } from "../../shared/contracts/auth/manager/register.ts";
+import { runAdmit } from "../../shared/contracts/auth/runs/run-admit.ts";
+import { runAttempt } from "../../shared/contracts/auth/runs/run-attempt.ts";
+import { runRevoke } from "../../shared/contracts/auth/runs/run-revoke.ts";
+import type { Operation } from "../../shared/contracts/operation.ts";
+import type { Endpoint } from "../host/handler.ts";
+import { handleActorGrant } from "./actors/actor-grant.ts";
+import { handleActorList } from "./actors/actor-list.ts";
+import type { AuthContext } from "./context.ts";
+import { handleManagerActivate } from "./manager/activate.ts";
+import { handleManagerPrepare } from "./manager/prepare.ts";
+import { handleManagerRegister } from "./manager/register.ts";
+import { handleRunAdmit } from "./runs/run-admit.ts";
+import { handleRunAttempt } from "./runs/run-attempt.ts";
+import { handleRunRevoke } from "./runs/run-revoke.ts";
+import { type AuthHandler, authEndpoint } from "./visit.ts";
+
+/** A handler bound to its declaration, before there is a context. */
+type Bound = (context: AuthContext) => Endpoint;
+
+const bind =
+  <O extends Operation>(operation: O, handle: AuthHandler<O>): Bound =>
+  (context) =>
+    authEndpoint(context, operation, handle);
+
+const HANDLERS: readonly Bound[] = [
+  bind(runAdmit, handleRunAdmit),
+  bind(runRevoke, handleRunRevoke),
+  bind(runAttempt, handleRunAttempt),
+  bind(managerPrepare, handleManagerPrepare),
+  bind(managerRegister, handleManagerRegister),
+  bind(managerActivate, handleManagerActivate),
+  bind(actorGrant, handleActorGrant),
+  bind(actorList, handleActorList),
+];
+
+export const authEndpoints = (context: AuthContext): Endpoint[] => HANDLERS.map((bound) => bound(context));

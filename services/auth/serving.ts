@@ -1,0 +1,197 @@
+/**
+ * Serves one incarnation of `auth`: its serve credential, the connection under it, and what follows when that
+ * connection ends (wire §8, Superseded). The connection never reconnects by itself.
+ */
+import type { NatsConnection } from "@nats-io/nats-core";
+import { createKeyPair } from "../../shared/credentials/nkeys.ts";
+import { authServeActor } from "../../shared/credentials/roles.ts";
+import { AuthorityError, isAuthorityError, textOf } from "../../shared/errors.ts";
+import { LIFE, PEER_WAIT, REGISTRATION } from "../../shared/limits.ts";
+import type { User } from "../../shared/nats/connect.ts";
+import { jitter } from "../../shared/ports.ts";
+import type { Entry } from "../../shared/rows/family.ts";
+import type { EpGate } from "../../shared/rows/gate.ts";
+import { serviceSpecRows } from "../../shared/rows/service.ts";
+import { fenced } from "../../shared/store/message.ts";
+import { UserNkey } from "../../shared/tokens.ts";
+import { ownWork } from "../../shared/work.ts";
+import { type Served, type ServiceOptions, serveService } from "../host/serve.ts";
+import type { EndReason, ServiceDeps } from "../service.ts";
+import { AUTH, type AuthContext, LOCAL } from "./context.ts";
+import { credential, mint } from "./issue/mint.ts";
+import { writeStatus } from "./registration/own.ts";
+import { gateKey } from "./registration/registrar.ts";
+
+export interface ServingOptions {
+  readonly context: AuthContext;
+  readonly deps: Pick<ServiceDeps, "owned" | "ports" | "log" | "version">;
+  /** As it was opened by the registration. */
+  readonly gate: Entry<EpGate>;
+  /** All that serving takes but the connection and the incarnation. */
+  readonly service: Omit<ServiceOptions, "connection" | "incarnation">;
+}
+
+interface Current {
+  readonly connection: NatsConnection;
+  readonly served: Served;
+}
+
+/** Whether the gate is still the one this incarnation opened. */
+type Standing = "ours" | "superseded" | "unread";
+
+export class Serving {
+  readonly #options: ServingOptions;
+  readonly #stopping = new AbortController();
+  #current: Current | undefined;
+  #end: (reason: EndReason) => void = () => {};
+  /** Settles when this incarnation can serve no more. */
+  readonly ended = new Promise<EndReason>((resolve) => {
+    this.#end = resolve;
+  });
+
+  private constructor(options: ServingOptions) {
+    this.#options = options;
+  }
+
+  /** Steps 8 to 10. `conflict` where a later start came in between: the ceremony begins again. */
+  static async open(options: ServingOptions): Promise<Serving> {
+    const serving = new Serving(options);
+    serving.#current = await serving.#serve();
+    void serving.#renew();
+    return serving;
+  }
+
+  get serving(): boolean {
+    return this.#current !== undefined && !this.#current.connection.isClosed();
+  }
+
+  drain(): Promise<void> {
+    this.#stopping.abort();
+    return this.#current?.served.drain() ?? Promise.resolve();
+  }
+
+  /** Looks at the gate, as a hint says that it may have moved. */
+  async look(): Promise<void> {
+    if (this.#stopping.signal.aborted) return;
+    if ((await this.#standing()) === "superseded") this.#superseded();
+  }
+
+  async #serve(): Promise<Current> {
+    const { context, deps, gate, service } = this.#options;
+    const user = await this.#mint();
+    const { processEpoch: epoch, registrationRevision } = gate.value;
+    const connection = await deps.owned.open("serve:auth", {
+      name: "auth",
+      user: () => user,
+      reconnect: false,
+      log: deps.log,
+    });
+    const incarnation = { instanceId: context.instanceId, epoch, registrationRevision };
+    const served = await serveService({ ...service, connection, incarnation });
+    const current = { connection, served };
+    void this.#follow(current);
+    return current;
+  }
+
+  /** Steps 8 and 9: the row fenced on the gate, then gate and spec once more, then the status. */
+  async #mint(): Promise<User> {
+    const { context, deps, gate } = this.#options;
+    const { instanceId, store, ports } = context;
+    const work = ownWork(ports, REGISTRATION.stepMs, this.#stopping.signal);
+    const key = createKeyPair("user", ports);
+    const wanted = credential({
+      name: "serve",
+      role: "serve",
+      profile: "service-serve",
+      key: UserNkey.parse(key.public),
+      holder: { owner: LOCAL, actor: authServeActor(instanceId), uid: instanceId },
+      bindings: { instanceId, epoch: gate.value.processEpoch },
+    });
+    const { row, signed } = mint(context, { endpoint: AUTH, instanceId, gate: gate.value }, wanted, {});
+    await store.commit([fenced(row.key, row.value, gate)], work);
+    if ((await this.#standing()) !== "ours") throw superseded();
+    const spec = await store.read(serviceSpecRows.key({ endpoint: AUTH, instanceId }), work);
+    if (spec?.revision !== gate.value.registrationRevision) throw superseded();
+    await writeStatus(context, gate, deps.version, work);
+    return { jwt: signed.jwt, key };
+  }
+
+  async #standing(): Promise<Standing> {
+    const { context, gate } = this.#options;
+    try {
+      const now = await context.store.read(gateKey({ endpoint: AUTH, instanceId: context.instanceId }));
+      const same =
+        now?.value.state === "open" &&
+        now.value.generation === gate.value.generation &&
+        now.value.processEpoch === gate.value.processEpoch;
+      return same ? "ours" : "superseded";
+    } catch (error) {
+      if (isAuthorityError(error, "unavailable")) return "unread";
+      throw error;
+    }
+  }
+
+  /** A connection that ended: serve again where the gate is still ours, end where it is not. */
+  async #follow(current: Current): Promise<void> {
+    const { log } = this.#options.deps;
+    void current.served.stopped.then((error) => {
+      if (error && !current.connection.isClosed() && current === this.#current) this.#end("subscription-lost");
+    });
+    await current.connection.closed();
+    if (current !== this.#current || this.#stopping.signal.aborted) return;
+    this.#current = undefined;
+    log.warn("the serve connection ended");
+    await this.#again();
+  }
+
+  async #again(): Promise<void> {
+    const { ports, log } = this.#options.deps;
+    const { signal } = this.#stopping;
+    for (let tries = 0; !signal.aborted; tries += 1) {
+      try {
+        const standing = await this.#standing();
+        if (standing === "superseded") return this.#superseded();
+        if (standing === "ours") {
+          this.#current = await this.#serve();
+          return;
+        }
+      } catch (error) {
+        if (isAuthorityError(error, "conflict")) return this.#superseded();
+        log.warn({ err: textOf(error) }, "not serving again yet");
+      }
+      await ports.sleep(jitter(ports, PEER_WAIT, tries), signal).catch(() => {});
+    }
+  }
+
+  /** At three quarters of its life the next credential serves and the former drains; its row lapses. */
+  async #renew(): Promise<void> {
+    const { context, deps } = this.#options;
+    const { signal } = this.#stopping;
+    const everyMs = context.standingTtlS * 1_000 * LIFE.renewAt;
+    for (let wait = everyMs, tries = 0; ; ) {
+      await deps.ports.sleep(wait, signal).catch(() => {});
+      if (signal.aborted) return;
+      const former = this.#current;
+      [wait, tries] = [everyMs, 0];
+      if (!former) continue;
+      try {
+        this.#current = await this.#serve();
+        await former.served.drain();
+        await former.connection.close();
+      } catch (error) {
+        if (isAuthorityError(error, "conflict")) return this.#superseded();
+        deps.log.warn({ err: textOf(error) }, "the serve credential was not renewed");
+        wait = jitter(deps.ports, PEER_WAIT, tries);
+        tries += 1;
+      }
+    }
+  }
+
+  #superseded(): void {
+    if (this.#stopping.signal.aborted) return;
+    this.#options.deps.log.error("a later start of this instance serves now");
+    this.#end("superseded");
+  }
+}
+
+const superseded = (): AuthorityError => new AuthorityError("conflict", "a later start has registered");

@@ -1,0 +1,263 @@
+/** Starts `auth`: own users, connections, streams, registration, then the subscriptions (lifecycles §8.1). */
+import { AuthorityClient } from "../../shared/client.ts";
+import { authDescribe } from "../../shared/contracts/auth/describe.ts";
+import { authContracts } from "../../shared/contracts/auth.ts";
+import { custodianContracts } from "../../shared/contracts/custodian.ts";
+import { exchangeContracts } from "../../shared/contracts/exchange.ts";
+import { type KeyPair, keyPairFromSeed } from "../../shared/credentials/nkeys.ts";
+import { SelfSigned } from "../../shared/credentials/self-signed.ts";
+import { isAuthorityError, unavailable } from "../../shared/errors.ts";
+import { LIFE, REGISTRATION, STOP } from "../../shared/limits.ts";
+import { runCloseSteps } from "../../shared/nats/owned.ts";
+import { RenewedConnection } from "../../shared/nats/renewed.ts";
+import { patiently } from "../../shared/patience.ts";
+import { loadSecret, SECRET } from "../../shared/secrets/keys.ts";
+import { createMissing, proveShapes } from "../../shared/store/shape.ts";
+import { Store } from "../../shared/store/store.ts";
+import type { StreamAccount, StreamName } from "../../shared/store/streams.ts";
+import { type AccountNkey, Actor, type Uid } from "../../shared/tokens.ts";
+import { ownWork } from "../../shared/work.ts";
+import { Guard } from "../host/guard.ts";
+import { PublishedUsers } from "../host/provisioned.ts";
+import { Counters } from "../host/serve.ts";
+import type { EndReason, RunningService, ServiceDeps } from "../service.ts";
+import { Mailbox } from "./actors/mailbox.ts";
+import { AUTH, type AuthContext, LOCAL } from "./context.ts";
+import { authEndpoints } from "./endpoints.ts";
+import { publishContracts, registerSelf } from "./registration/own.ts";
+import { gateKey } from "./registration/registrar.ts";
+import { ScanConnection } from "./scan-connection.ts";
+import { Serving } from "./serving.ts";
+
+const STREAMS: readonly StreamName[] = [
+  "auth",
+  "connect",
+  "admission",
+  "issued",
+  "accepted",
+  "records",
+  "contracts",
+  "observations",
+];
+const DESCRIPTION = "Decides who may connect, on which subjects and for how long, and takes it back.";
+
+export async function startAuth(deps: ServiceDeps): Promise<RunningService> {
+  try {
+    return await start(deps);
+  } catch (error) {
+    const steps = deps.owned.closeSteps("scan:", "work:auth", "store:auth", "serve:auth");
+    await runCloseSteps(steps).catch((failure: unknown) => deps.log.warn({ err: failure }, "start not unwound"));
+    throw error;
+  }
+}
+
+interface Account {
+  readonly account: AccountNkey;
+  readonly signer: KeyPair;
+}
+
+async function start(deps: ServiceDeps): Promise<RunningService> {
+  const { space, settings, secrets, files, ports, log } = deps;
+  const { dataAccount, authorityAccount } = await loadSecret(secrets, space, SECRET.serviceKeys);
+  const { pub: account, signingSeed, previousSeed } = dataAccount;
+  const data = {
+    account,
+    signer: keyPairFromSeed(signingSeed),
+    proofKeys: [signingSeed, ...(previousSeed === undefined ? [] : [previousSeed])],
+  };
+  const authority: Account = { account: authorityAccount.pub, signer: keyPairFromSeed(authorityAccount.signingSeed) };
+  const instanceId = await files.instanceId(deps.instance, ports);
+  const sentinel = (await files.sentinel()).text;
+
+  const connections = await openConnections(deps, { authority, space: data }, instanceId);
+  const connection = (of: StreamAccount) => connections[of].current();
+  const warn = (fields: Readonly<Record<string, unknown>>, message: string) => log.warn(fields, message);
+  const reader = { space, connection, warn };
+  const prove = () => proveShapes(reader, STREAMS);
+  await patiently(deps, async () => {
+    await createMissing(reader, STREAMS);
+    await prove();
+  });
+
+  const store = new Store({
+    space,
+    ports,
+    connections: { authority: () => connection("authority"), space: () => connection("space") },
+    scanConnections: {
+      authority: () => connections.scans.authority.current(),
+      space: () => connections.scans.space.current(),
+    },
+  });
+  const context: AuthContext = {
+    space,
+    data,
+    standingTtlS: deps.standingTtlS,
+    store,
+    ports,
+    log,
+    peers: peerClient(deps, connections.space, connections.peerInbox, instanceId),
+    mailbox: new Mailbox({
+      space,
+      ...(settings.streams ? { streams: settings.streams } : {}),
+      connection: () => scanOf(connections.scans.space),
+      ports,
+    }),
+    instanceId,
+    startedBy: deps.hostUid,
+    ...(settings.streams ? { streams: settings.streams } : {}),
+    ...(settings.gateway.publicUrl === undefined ? {} : { publicUrl: settings.gateway.publicUrl }),
+    sentinelCreds: sentinel,
+  };
+  const guard = new Guard({ connections: [connections.authority, connections.space], prove, ports, log });
+  const provisioned = await PublishedUsers.load(secrets, space, ports);
+  let open = true;
+  const serving = await registered(deps, context, async (gate) =>
+    Serving.open({
+      context,
+      deps,
+      gate,
+      service: {
+        space,
+        service: "auth",
+        description: DESCRIPTION,
+        version: deps.version,
+        contracts: authContracts,
+        describe: authDescribe,
+        endpoints: authEndpoints(context),
+        state: () => (open ? (guard.sound ? "ready" : "unavailable") : "draining"),
+        provisioned,
+        ports,
+        log,
+        counters: new Counters(),
+      },
+    }),
+  );
+  const watching = new AbortController();
+  const gate = gateKey({ endpoint: AUTH, instanceId });
+  void watchGate(store, gate, watching.signal, serving);
+  log.info({ instance: instanceId }, "serving");
+  return running({ serving, guard, connections, watching, drained: () => (open = false), isOpen: () => open });
+}
+
+/** Wire §8: what a later start of this slot does to the gate is seen before it evicts this one. */
+async function watchGate(
+  store: Store,
+  key: ReturnType<typeof gateKey>,
+  signal: AbortSignal,
+  serving: Serving,
+): Promise<void> {
+  await store.watch(key, signal, () => void serving.look()).catch(() => {});
+}
+
+/** Publishes, registers, serves; begins again where a later start came in between, waits where proof is missing. */
+async function registered(
+  deps: ServiceDeps,
+  context: AuthContext,
+  serve: (gate: Awaited<ReturnType<typeof registerSelf>>) => Promise<Serving>,
+): Promise<Serving> {
+  const attempt = async (): Promise<Serving> => {
+    const work = ownWork(context.ports, REGISTRATION.ceremonyMs, deps.signal);
+    await publishContracts(context, [authContracts, exchangeContracts, custodianContracts], work);
+    return serve(await registerSelf(context, authContracts, work));
+  };
+  for (;;) {
+    try {
+      return await patiently(deps, attempt);
+    } catch (error) {
+      if (!isAuthorityError(error, "conflict") || deps.signal.aborted) throw error;
+    }
+  }
+}
+
+interface AuthConnections {
+  readonly authority: RenewedConnection;
+  readonly space: RenewedConnection;
+  readonly peerInbox: string;
+  readonly scans: { readonly authority: ScanConnection; readonly space: ScanConnection };
+}
+
+async function openConnections(
+  deps: ServiceDeps,
+  accounts: { readonly authority: Account; readonly space: Account },
+  uid: Uid,
+): Promise<AuthConnections> {
+  const { space, owned, ports, log } = deps;
+  const own = (profile: "store" | "work", { account, signer }: Account) =>
+    new SelfSigned({ space, service: "auth", uid, profile, account, signer, ports });
+  const renewed = (label: "store:auth" | "work:auth", user: SelfSigned) =>
+    patiently(deps, () =>
+      RenewedConnection.open({
+        owned,
+        label,
+        user: () => user.user(),
+        everyMs: (LIFE.selfS * 1_000) / 2,
+        lingerMs: STOP.drainMs,
+        ports,
+        log,
+      }),
+    );
+  const work = own("work", accounts.space);
+  const scan = (which: "authority" | "space") =>
+    patiently(deps, () => ScanConnection.open({ deps, which, ...accounts[which], uid }));
+  return {
+    authority: await renewed("store:auth", own("store", accounts.authority)),
+    space: await renewed("work:auth", work),
+    peerInbox: `_INBOX_${work.user().key.public}`,
+    scans: { authority: await scan("authority"), space: await scan("space") },
+  };
+}
+
+function peerClient(deps: ServiceDeps, connection: RenewedConnection, inboxPrefix: string, uid: Uid): AuthorityClient {
+  const { space, ports } = deps;
+  const caller = { owner: LOCAL, actor: Actor.parse("auth"), uid };
+  return new AuthorityClient({
+    connection: () => connection.current(),
+    space,
+    caller,
+    inboxPrefix,
+    name: "auth",
+    ports,
+  });
+}
+
+function scanOf(scan: ScanConnection) {
+  const connection = scan.current();
+  if (!connection) throw unavailable("the scan connection is being opened");
+  return connection;
+}
+
+interface Running {
+  readonly serving: Serving;
+  readonly guard: Guard;
+  readonly connections: AuthConnections;
+  readonly watching: AbortController;
+  drained(): void;
+  isOpen(): boolean;
+}
+
+function running({ serving, guard, connections, watching, drained, isOpen }: Running): RunningService {
+  let close: (reason: EndReason) => void = () => {};
+  const closed = new Promise<EndReason>((resolve) => {
+    close = resolve;
+  });
+  const drain = (): Promise<void> => {
+    drained();
+    return serving.drain();
+  };
+  return {
+    name: "auth",
+    ready: () => isOpen() && guard.sound && serving.serving,
+    drain,
+    async close() {
+      await drain();
+      watching.abort();
+      guard.stop();
+      connections.authority.stop();
+      connections.space.stop();
+      connections.scans.authority.stop();
+      connections.scans.space.stop();
+      close("closed");
+    },
+    ended: Promise.race([serving.ended, guard.ended, closed]),
+  };
+}
