@@ -1,4 +1,8 @@
 import { describe, expect, test } from "vitest";
+import type { BearerAct } from "../../../shared/bearer.ts";
+import { compilePermissions } from "../../../shared/credentials/compile.ts";
+import type { Permissions } from "../../../shared/credentials/jwt.ts";
+import type { Holder } from "../../../shared/credentials/profiles/profile.ts";
 import { acceptedToken, ceilingOf } from "../../../shared/issued.ts";
 import { newUid, systemPorts } from "../../../shared/ports.ts";
 import { acceptedRows } from "../../../shared/rows/accepted.ts";
@@ -9,6 +13,7 @@ import {
   type CredentialId,
   EndpointLabel,
   Generation,
+  Hex64,
   Principal,
   principalOf,
   SessionId,
@@ -18,6 +23,34 @@ import { admitted, denied, manager, permissionsIn, putManager, world } from "./c
 import { bob, grant, type Identity, keysOf, space } from "./people.ts";
 
 const ports = systemPorts;
+
+describe("each view gets exactly its profile", () => {
+  const hex = Hex64.parse("c".repeat(64));
+  const instanceId = newUid(ports);
+  const who = grant({ scope: ["admin", "spawn"], allowPublish: ["out"], allowSubscribe: ["in"] });
+  const { owner, actor, uid } = who;
+  const lists = { allowPublish: who.row.allowPublish, allowSubscribe: who.row.allowSubscribe };
+  type Of = (holder: Holder) => Permissions;
+  const views: [string, Partial<BearerAct>, Of][] = [
+    ["none", {}, (holder) => compilePermissions("agent", { ...holder, ...lists, spawn: true })],
+    ["admin", { view: "admin" }, (holder) => compilePermissions("admin", holder)],
+    ["channel-writer", { view: "channel-writer" }, (holder) => compilePermissions("channel-writer", holder)],
+    ["channel-purger", { view: "channel-purger" }, (holder) => compilePermissions("channel-purger", holder)],
+    ["purger", { view: "purger" }, (holder) => compilePermissions("purger", holder)],
+    ["deployer", { view: "deployer" }, (holder) => compilePermissions("deployer", holder)],
+    [
+      "transfer-writer",
+      { view: "transfer-writer", transferWriter: { instanceId, hex } },
+      (holder) => compilePermissions("transfer-writer", { ...holder, instanceId, hex }),
+    ],
+  ];
+  test.each(views)("%s", async (_view, act, expected) => {
+    const w = world(who);
+    const { pub, sub } = permissionsIn(admitted(await w.attempt({ act, ttlS: 60 })));
+    const permissions = expected({ space, owner, actor, uid, inbox: w.nonce });
+    expect({ pub, sub }).toEqual({ pub: permissions.pub, sub: permissions.sub });
+  });
+});
 
 describe("a session", () => {
   const sessionId = SessionId.parse("s".repeat(22));
