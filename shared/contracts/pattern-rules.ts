@@ -2,10 +2,10 @@
 import { CONTRACT } from "../limits.ts";
 
 /**
- * An escape with what it escapes, or what opens a group. Character classes are passed over as if they were none: where
- * one begins and ends differs between dialects, and `(?=` inside one is nobody's loss.
+ * An escape with what it escapes, or a group's opening with a look at what follows. Character classes are passed over
+ * as if they were none: where one begins and ends differs between dialects, and `(?=` inside one is nobody's loss.
  */
-const TOKENS = /\\([\s\S]?)|\(\?([\s\S]{0,2})/g;
+const TOKENS = /\\([\s\S]?)|\(\?(?=([\s\S]{0,2}))/g;
 
 /** The rule that a pattern breaks. */
 export function patternFault(pattern: unknown): string | undefined {
