@@ -86,6 +86,8 @@ export const STORE = {
   readTimeoutMs: 5_000,
   /** before the same bytes are sent again; inside a request's deadline there is time for several */
   writeAttemptMs: 2_000,
+  /** with less than this left no write is tried again */
+  writeLeastMs: 100,
   maxBatch: 256,
   /** atomic batches in flight per process; the broker allows 50 per stream */
   batchesInFlight: 16,
@@ -184,6 +186,8 @@ export const CLI = {
   /** ms for which a revoke asks again until its retirement is confirmed, and ms between */
   retireMs: 120_000,
   againMs: 1_000,
+  /** ms for which answers of unknown number are gathered */
+  gatherMs: 700,
 } as const;
 
 /** The development launcher and its supervisor (lifecycles §8.4). */

@@ -1,0 +1,146 @@
+/** Whether the accounts say what they must, and who is admitted without being asked about (identity §1.4). */
+
+import { parseCreds } from "../../../shared/credentials/creds.ts";
+import { decodeJwt, type NatsBody } from "../../../shared/credentials/jwt.ts";
+import { keyPairFromSeed } from "../../../shared/credentials/nkeys.ts";
+import { CALLOUT_USERS } from "../../../shared/credentials/users.ts";
+import type { Folder } from "../../../shared/secrets/folder.ts";
+import {
+  type CalloutKeys,
+  loadSecret,
+  type PublicKeys,
+  SECRET,
+  type ServiceKeys,
+} from "../../../shared/secrets/keys.ts";
+import { spaceFiles } from "../../../shared/secrets/settings.ts";
+import { limitedTo, type SecretStore, secretKey } from "../../../shared/secrets/store.ts";
+import type { Space } from "../../../shared/tokens.ts";
+import { loadAccount, loadOperator } from "../../offline/jwts.ts";
+import { bad, type Finding, good } from "./finding.ts";
+
+/** What an account must say; to the broker a limit that is left out is 0. */
+const LIMITS = ["subs", "data", "payload", "imports", "exports", "conn", "leaf"] as const;
+const JETSTREAM = ["mem_storage", "disk_storage"] as const;
+
+export async function accountFindings(folder: Folder, whole: SecretStore, space: Space): Promise<Finding[]> {
+  const keys = ["public.json", "service-keys.json", "callout.json"].map((file) => secretKey(space, file));
+  const store = limitedTo(whole, keys);
+  const publicKeys = await loadSecret(store, space, SECRET.publicKeys);
+  const serviceKeys = await loadSecret(store, space, SECRET.serviceKeys);
+  const calloutKeys = await loadSecret(store, space, SECRET.calloutKeys);
+  const operator = await loadOperator(folder);
+  const conf = new TextDecoder().decode((await folder.read("broker/broker.conf", "public")) ?? new Uint8Array());
+
+  const findings: Finding[] = [];
+  const accounts = { ...publicKeys.accounts, system: String(operator.claims.nats.system_account) };
+  const bodies = new Map<string, NatsBody>();
+  for (const [name, pub] of Object.entries(accounts)) {
+    const { claims, text } = await loadAccount(folder, pub);
+    bodies.set(name, claims.nats);
+    findings.push(...limitFindings(name, claims.nats));
+    if (!conf.includes(text)) {
+      findings.push(
+        bad("broker.conf", `has another JWT of account ${name}`, "run init again, then nats-server --signal reload"),
+      );
+    }
+  }
+  findings.push(...calloutFindings(bodies.get("callout"), publicKeys, calloutKeys));
+  findings.push(...bypassFindings(bodies.get("space"), publicKeys, serviceKeys));
+  findings.push(await sentinelFinding(folder, space, publicKeys, bodies.get("callout")));
+  return findings;
+}
+
+function limitFindings(name: string, nats: NatsBody): Finding[] {
+  const limits = Object(nats.limits) as Record<string, unknown>;
+  const missing = LIMITS.filter((limit) => typeof limits[limit] !== "number" || limits[limit] === 0);
+  const check = `limits of ${name}`;
+  const findings: Finding[] = [];
+  const resign = "sign the account anew with every limit written out, -1 for none";
+  if (missing.length > 0)
+    findings.push(bad(check, `${missing.join(", ")} left out or 0: to the broker that is none at all`, resign));
+  const jetStream = JETSTREAM.some((limit) => limits[limit] !== undefined && limits[limit] !== 0);
+  if (name === "system" && jetStream) {
+    findings.push(bad(check, "has JetStream limits, with which the broker does not start", "take them out"));
+  }
+  if ((name === "space" || name === "authority") && !jetStream) {
+    findings.push(bad(check, "has no JetStream", resign));
+  }
+  return findings.length > 0 ? findings : [good(check, "written out")];
+}
+
+function calloutFindings(nats: NatsBody | undefined, { accounts, users }: PublicKeys, keys: CalloutKeys): Finding[] {
+  const { auth_users, allowed_accounts, xkey } = Object(nats?.authorization) as Record<string, unknown>;
+  const listed = textsOf(auth_users);
+  const wanted = CALLOUT_USERS.map((name) => users[name]);
+  const missing = CALLOUT_USERS.filter((name) => !listed.includes(users[name]));
+  const foreign = listed.filter((nkey) => !wanted.some((user) => user === nkey));
+  const allowed = textsOf(allowed_accounts);
+  const own = decodeJwt(parseCreds(keys.calloutCreds).jwt).sub;
+  const resign = "run `init` again on a fresh state, or sign the callout account anew";
+  return [
+    missing.length === 0 && own === users.callout
+      ? good("callout user", "listed, so that the broker admits it itself")
+      : bad(
+          "callout user",
+          `${missing.join(", ") || "callout.json"} is not the listed one: sent to the callout itself`,
+          "run `rotate creds callout`, then reload",
+        ),
+    foreign.length === 0
+      ? good("callout bypass", "no other user is listed")
+      : bad(
+          "callout bypass",
+          `${foreign.join(", ")} is admitted to the callout account unasked`,
+          "take it out of auth_users, then reload",
+        ),
+    allowed.length === 1 && allowed[0] === accounts.space
+      ? good("allowed accounts", "the space alone")
+      : bad("allowed accounts", `the callout may place users in ${allowed.join(", ") || "no account"}`, resign),
+    xkey === keys.xkey.pub
+      ? good("callout encryption", "the broker seals to the callout's key")
+      : bad("callout encryption", "the account names another curve key, or none", resign),
+  ];
+}
+
+/** Whoever holds a signing key of the space signs users whom the broker admits without asking. */
+function bypassFindings(nats: NatsBody | undefined, { accounts }: PublicKeys, { dataAccount }: ServiceKeys): Finding[] {
+  const ours = [dataAccount.signingSeed, dataAccount.previousSeed]
+    .filter((seed) => seed !== undefined)
+    .map((seed) => keyPairFromSeed(seed).public);
+  const keys = Array.isArray(nats?.signing_keys) ? nats.signing_keys : [];
+  const foreign = keys
+    .map((key) => (typeof key === "string" ? key : String(Object(key).key)))
+    .filter((key) => !ours.includes(key));
+  const check = "who bypasses the callout";
+  if (foreign.length === 0)
+    return [good(check, `whoever holds the root seed of ${accounts.space}, and auth by design`)];
+  return [
+    bad(
+      check,
+      `holders of ${foreign.join(", ")} too`,
+      "take foreign signing keys out of the space account, then reload",
+    ),
+  ];
+}
+
+async function sentinelFinding(
+  folder: Folder,
+  space: Space,
+  { accounts }: PublicKeys,
+  callout: NatsBody | undefined,
+): Promise<Finding> {
+  const { jwt } = await spaceFiles(folder, space).sentinel();
+  const { sub, nats } = decodeJwt(jwt);
+  const check = "sentinel";
+  const listed = textsOf(Object(callout?.authorization).auth_users).includes(sub);
+  const { pub, sub: subscribe } = Object(nats) as Record<string, { allow?: unknown[]; deny?: unknown[] } | undefined>;
+  const closed = [pub, subscribe].every((rules) => rules?.deny?.includes(">") && !rules.allow?.length);
+  if (nats.issuer_account !== accounts.callout)
+    return bad(check, "is of another account", "run init again without sentinel.creds");
+  if (listed) return bad(check, "is admitted without the callout", "take it out of auth_users, then reload");
+  return closed
+    ? good(check, "may do nothing, and is sent to the callout")
+    : bad(check, "may do something by itself", "run init again without sentinel.creds");
+}
+
+const textsOf = (value: unknown): string[] =>
+  Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];

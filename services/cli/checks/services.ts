@@ -1,0 +1,40 @@
+/** Which services answer, as `nats micro ls` would see them. */
+import { createInbox, type NatsConnection } from "@nats-io/nats-core";
+import { CLI } from "../../../shared/limits.ts";
+import { systemPorts } from "../../../shared/ports.ts";
+import { bad, type Finding, good } from "./finding.ts";
+
+interface Ping {
+  readonly name: string;
+  readonly version: string;
+  readonly metadata?: { readonly space?: string; readonly instance?: string };
+}
+
+export async function serviceFindings(
+  connection: NatsConnection,
+  inboxPrefix: string,
+  wanted: readonly string[],
+): Promise<Finding[]> {
+  const heard = await pingAll(connection, createInbox(inboxPrefix));
+  return wanted.map((name) => {
+    const replicas = heard.filter((ping) => ping.name === name);
+    const check = `service ${name}`;
+    if (replicas.length === 0)
+      return bad(check, "nobody serves it", `start it: mesh-authority serve --services ${name}`);
+    const versions = [...new Set(replicas.map(({ version }) => version))];
+    return good(check, `${replicas.length} running, version ${versions.join(", ")}`);
+  });
+}
+
+async function pingAll(connection: NatsConnection, inbox: string): Promise<Ping[]> {
+  const heard: Ping[] = [];
+  const subscription = connection.subscribe(inbox, {
+    callback: (error, message) => {
+      if (!error && message.data.length > 0) heard.push(message.json<Ping>());
+    },
+  });
+  connection.publish("$SRV.PING", undefined, { reply: inbox });
+  await systemPorts.sleep(CLI.gatherMs);
+  subscription.unsubscribe();
+  return heard;
+}

@@ -1,0 +1,39 @@
+/** Parsers of arguments and options: what is malformed is a wrong command, not a refused one. */
+import { InvalidArgumentError } from "commander";
+import { newNonce, systemPorts } from "../../shared/ports.ts";
+import type { RequestId, Token } from "../../shared/tokens.ts";
+
+/** A value of a grammar. */
+export const a =
+  <T extends string>(token: Token<T>) =>
+  (text: string): T => {
+    if (token.is(text)) return text;
+    throw new InvalidArgumentError(`it is no ${token.name} (${token.pattern.source}).`);
+  };
+
+/** Values with commas between them; an empty text is an empty list. */
+export const listOf =
+  <T extends string>(token: Token<T>) =>
+  (text: string): T[] =>
+    text.trim() === "" ? [] : text.split(",").map((item) => a(token)(item.trim()));
+
+export function wholeNumber(text: string): number {
+  if (!/^\d{1,15}$/.test(text)) throw new InvalidArgumentError("a whole number is needed.");
+  return Number(text);
+}
+
+/** Unix ms of a date in ISO 8601, or of a time from now such as `12h` or `30d`. */
+export const when =
+  (now: () => number) =>
+  (text: string): number => {
+    const [, count, unit] = /^(\d{1,6})([mhd])$/.exec(text) ?? [];
+    if (count !== undefined) return now() + Number(count) * UNITS[unit as keyof typeof UNITS];
+    const at = Date.parse(text);
+    if (Number.isNaN(at)) throw new InvalidArgumentError("a date such as 2026-01-31T12:00Z, or 30m, 12h, 7d.");
+    return at;
+  };
+
+const UNITS = { m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+
+/** A fresh id under which a request may be repeated. */
+export const requestId = (): RequestId => newNonce(systemPorts) as string as RequestId;
