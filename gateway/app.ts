@@ -31,7 +31,8 @@ export function faceApp(deps: FaceDeps): Hono<GatewayEnv> {
     return own ? health[own](context) : forwarding(context);
   });
   app.onError((error, context) => {
-    const problem = problemOf(error, context.get("route")?.outcome ?? false);
+    const outcome = context.get("sent") ? "unknown" : "not-executed";
+    const problem = problemOf(error, context.get("route")?.outcome ? outcome : undefined);
     context.set("code", problem.body.code);
     if (problem.body.code === "internal") deps.log.error({ err: error.stack ?? textOf(error) }, "internal error");
     return context.json(problem.body, problem.status as ContentfulStatusCode, problem.headers);
@@ -73,7 +74,9 @@ function forward({ ask, ports }: FaceDeps, budget: Budget, throttle: Throttle): 
     try {
       const body = route.method === "POST" ? await readObject(context.env.incoming, ports) : {};
       seat.enterFlight();
-      const data = await inTime(ports, route.replyMs, () => ask(route.forward(body), route.replyMs));
+      const forwarded = route.forward(body);
+      context.set("sent", true);
+      const data = await inTime(ports, route.replyMs, () => ask(forwarded, route.replyMs));
       if (route.cacheControl !== undefined) context.header("cache-control", route.cacheControl);
       return context.json(data as object);
     } catch (error) {

@@ -2,7 +2,7 @@
 import type { IncomingMessage } from "node:http";
 import { parseStrict } from "../shared/canonical.ts";
 import type { JsonObject } from "../shared/envelope.ts";
-import { AuthorityError, isAuthorityError } from "../shared/errors.ts";
+import { isAuthorityError } from "../shared/errors.ts";
 import { GATEWAY, WIRE } from "../shared/limits.ts";
 import type { Ports } from "../shared/ports.ts";
 import { HttpFault } from "./problem.ts";
@@ -64,8 +64,6 @@ const broken = (): HttpFault => new HttpFault(400, "bad-request", "the body did 
 /** A member that must be text: what it may say is the service's to judge. */
 export function textMember(body: JsonObject, name: string): string {
   const value = body[name];
-  if (typeof value !== "string") throw new AuthorityError("bad-request", `${name} is not text`, NOT_SENT);
+  if (typeof value !== "string") throw new HttpFault(400, "bad-request", `${name} is not text`);
   return value;
 }
-
-const NOT_SENT = { outcome: "not-executed" } as const;

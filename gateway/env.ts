@@ -10,6 +10,8 @@ export interface GatewayEnv {
   Variables: {
     route: Route;
     peer: string;
+    /** The operation was asked for: only what its service says tells what became of it. */
+    sent: boolean;
     /** Of a refusal. */
     code: string;
   };

@@ -1,5 +1,5 @@
 /** Refusals as HTTP: the number of the code is the status (identity §11.3, wire §5). */
-import { AuthorityError, type ErrorCode, headerText, isErrorCode } from "../shared/errors.ts";
+import { AuthorityError, type ErrorCode, headerText, isErrorCode, type Outcome } from "../shared/errors.ts";
 
 /** A fault of HTTP itself, with HTTP's own status (identity §11.2). */
 export class HttpFault extends Error {
@@ -26,22 +26,23 @@ export interface Problem {
   readonly body: { readonly error: string; readonly code: string; readonly outcome?: string };
 }
 
-/** What anything thrown looks like from outside. Only what an `AuthorityError` says in public leaves the process. */
-export function problemOf(error: unknown, withOutcome: boolean): Problem {
+/**
+ * What anything thrown looks like from outside. Only what an `AuthorityError` says in public leaves the process.
+ * `outcome` is what became of the request where the error states nothing; without it the body has none.
+ */
+export function problemOf(error: unknown, outcome?: Outcome): Problem {
   if (error instanceof HttpFault) {
     const { status, code, message, headers } = error;
-    return { status, headers, body: { error: message, code, ...outcomeOf("not-executed", withOutcome) } };
+    return { status, headers, body: { error: message, code, ...(outcome ? { outcome: "not-executed" } : {}) } };
   }
   const refusal = catalogued(error);
   const seconds = retryAfter(refusal);
   return {
     status: refusal.number,
     headers: seconds === undefined ? {} : { "retry-after": String(seconds) },
-    body: { error: textOf(refusal), code: refusal.code, ...outcomeOf(refusal.outcome ?? "unknown", withOutcome) },
+    body: { error: textOf(refusal), code: refusal.code, ...(outcome ? { outcome: refusal.outcome ?? outcome } : {}) },
   };
 }
-
-const outcomeOf = (outcome: string, withOutcome: boolean) => (withOutcome ? { outcome } : {});
 
 /** Whatever is not in the catalogue is `internal`, without a detail. */
 function catalogued(error: unknown): AuthorityError {
