@@ -105,7 +105,8 @@ export class Commits {
   async #pause(tries: number, work: Work): Promise<boolean> {
     const { ports } = this.#writer;
     const ms = jitter(ports, STORE_RETRY, tries - 1);
-    if (ms >= timeLeft(work, ports)) return false;
+    // A try whose answer cannot be waited for would only make a definite refusal an unknown one.
+    if (ms + STORE.writeLeastMs >= timeLeft(work, ports)) return false;
     await ports.sleep(ms, work.signal).catch(() => undefined);
     return !work.signal?.aborted;
   }

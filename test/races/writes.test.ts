@@ -20,6 +20,7 @@ import {
   PRINCIPAL,
   rootCred,
 } from "../kit/rows.ts";
+import { openStore } from "../kit/store.ts";
 
 const reservation = { owner: OWNER, actor: ACTOR, mintedBy: PRINCIPAL };
 
@@ -87,6 +88,24 @@ describe.each([
     });
     expect(new Set((await Promise.all(mints)).flat()).size).toBe(60);
     expect((await place.at(0).store.scan(credRows, { uid })).entries).toHaveLength(60);
+  });
+
+  it("more batches than the broker takes in flight, from several processes, all land", async () => {
+    const more = await Promise.all(
+      place.stores.slice(0, 2).map((one) => openStore(one.connection.getServer(), { streams: [] })),
+    );
+    const all = [...place.stores, ...more];
+    const batches = all.flatMap((one) =>
+      Array.from({ length: 24 }, () => {
+        const keys = [freshUid(), freshUid(), freshUid()].map((uid) => uidRows.key({ uid }));
+        return one.store.commit(
+          keys.map((key) => create(key, reservation)),
+          one.work(25_000),
+        );
+      }),
+    );
+    expect(new Set((await Promise.all(batches)).flat()).size).toBe(all.length * 24 * 3);
+    await Promise.all(more.map((one) => one.close()));
   });
 
   it("a write-once row is written once, and a second one is a conflict on it", async () => {

@@ -1,9 +1,11 @@
+import { headers } from "@nats-io/transport-node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { isAuthorityError } from "../../../shared/errors.ts";
 import { credRows } from "../../../shared/rows/credential.ts";
 import { gateRows } from "../../../shared/rows/gate.ts";
 import { uidRows } from "../../../shared/rows/uid.ts";
 import { create, fenced, type Message, swap, touch } from "../../../shared/store/message.ts";
+import { subjectOf } from "../../../shared/store/streams.ts";
 import { CommitLost, lostOn } from "../../../shared/store/write.ts";
 import { type Broker, startBroker } from "../../kit/broker.ts";
 import { ACTOR, freshUid, frozenGate, OWNER, openGate, PRINCIPAL, rootCred } from "../../kit/rows.ts";
@@ -199,6 +201,33 @@ describe("a lost time", () => {
     const given = { ...on.work(), signal: AbortSignal.abort() };
     expect(await refused(on.store.commit(messages, given))).toMatchObject({ code: "unavailable" });
     expect(await on.store.read(uidRows.key({ uid }))).toBeUndefined();
+  });
+});
+
+describe("a refusal in passing", () => {
+  /** One message of a batch of somebody else's. */
+  const part = (id: string, sequence: number, more: Record<string, string> = {}) => {
+    const all = headers();
+    const said = { "Nats-Batch-Id": id, "Nats-Batch-Sequence": String(sequence), ...more };
+    for (const [name, value] of Object.entries(said)) all.set(name, value);
+    return { headers: all };
+  };
+  const subject = () => subjectOf("auth", on.space, `uid.${freshUid()}`);
+
+  it("is tried again: too many batches in flight, until some of them are done", async () => {
+    const ids = Array.from({ length: 50 }, () => freshUid());
+    await Promise.all(ids.map((id) => on.connection.request(subject(), "{}", { ...part(id, 1), timeout: 5_000 })));
+    const keys = [freshUid(), freshUid()].map((uid) => uidRows.key({ uid }));
+    const messages = keys.map((key) => create(key, reservation));
+    expect(await refused(on.store.commit(messages, on.work(400)))).toMatchObject({
+      code: "unavailable",
+      outcome: "not-executed",
+      // Its first message met the limit (10210); the last one is then told of a batch that is not there.
+      reason: expect.stringContaining("10176"),
+    });
+    const committing = on.store.commit(messages, on.work());
+    for (const id of ids) on.connection.publish(subject(), "{}", part(id, 2, { "Nats-Batch-Commit": "1" }));
+    expect(await committing).toHaveLength(2);
   });
 });
 
