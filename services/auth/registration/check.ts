@@ -2,6 +2,7 @@
 
 import { ROLES } from "../../../shared/credentials/roles.ts";
 import { AuthorityError } from "../../../shared/errors.ts";
+import { currentRegistrationProof, declarationProof, type Identities, sameProof } from "../../../shared/proofs.ts";
 import type { Entry } from "../../../shared/rows/family.ts";
 import { type EpGate, epGateRows } from "../../../shared/rows/gate.ts";
 import {
@@ -15,7 +16,6 @@ import {
 } from "../../../shared/tokens.ts";
 import { type AuthContext, MANAGER } from "../context.ts";
 import type { ManagingVisit } from "../visit.ts";
-import { currentRegistrationProof, declarationProof, type Identities, sameProof } from "./proofs.ts";
 
 /** The manager envelope of operations §2, as far as the proofs read it. */
 export interface ManagerArgs {

@@ -1,8 +1,8 @@
 /** The two proofs of a manager (operations §3): U binds what is declared, K that the live registration is its own. */
 import { createHmac, timingSafeEqual } from "node:crypto";
-import { digestOfBytes } from "../../../shared/canonical.ts";
-import { actorsOf, type Identity } from "../../../shared/credentials/roles.ts";
-import type { Uid } from "../../../shared/tokens.ts";
+import { digestOfBytes } from "./canonical.ts";
+import { actorsOf, type Identity } from "./credentials/roles.ts";
+import type { Uid } from "./tokens.ts";
 
 export type Identities = { readonly [I in Identity]: { readonly id: string } };
 

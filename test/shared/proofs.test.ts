@@ -1,12 +1,8 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import {
-  currentRegistrationProof,
-  declarationProof,
-  sameProof,
-} from "../../../../services/auth/registration/proofs.ts";
+import { currentRegistrationProof, declarationProof, sameProof } from "../../shared/proofs.ts";
 
-const vectors = JSON.parse(readFileSync(new URL("../../../vectors/proofs.json", import.meta.url), "utf8"));
+const vectors = JSON.parse(readFileSync(new URL("../vectors/proofs.json", import.meta.url), "utf8"));
 
 test("the declaration proof has its known answers", () => {
   for (const { artifacts, proof } of vectors.declaration) {
