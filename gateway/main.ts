@@ -40,7 +40,7 @@ export async function gateway(argv: readonly string[]): Promise<number> {
     const { folder, space, settings } = await placeOf(flags);
     return await run(folder, space, settings, flags, log, stop);
   } catch (error) {
-    if (stop.aborted) return EXIT.closed; // asked to stop before it had started
+    if (stop.aborted && stop.reason !== CRASH) return EXIT.closed; // asked to stop before it had started
     log.fatal({ err: reasonOf(error) }, "the start failed");
     if (!isAuthorityError(error)) return EXIT.failed;
     return error.code === "unavailable" ? EXIT.unavailable : EXIT.refused;
@@ -58,7 +58,6 @@ async function run(
   const ports = systemPorts;
   const { advertised, tlsRequired } = settings.broker;
   const owned = new OwnedConnections({ servers: flags.servers?.split(",") ?? advertised, tlsRequired }, ports);
-  const closeConnections = () => runCloseSteps(owned.closeSteps("gateway:"));
   const { loopbackPort, publicPort, publicUrl, trustedProxy = false } = settings.gateway;
   const keys = viewKeys(space, "gateway_loopback");
   if (publicPort !== undefined) keys.push(...viewKeys(space, "gateway_public"));
@@ -75,32 +74,27 @@ async function run(
   };
 
   await withdrawLoopback(folder, space);
-  let faces: OpenFace[];
+  const signal = AbortSignal.any([stop, AbortSignal.timeout(HOST.storeWaitMs)]);
+  const faces = await patiently({ ports, signal, log }, () => openFaces(deps));
+  let failed = false;
   try {
-    const signal = AbortSignal.any([stop, AbortSignal.timeout(HOST.storeWaitMs)]);
-    faces = await patiently({ ports, signal, log }, () => openFaces(deps));
-  } catch (error) {
-    await closeConnections();
-    throw error;
-  }
-  await announce(folder, space, faces);
-  process.stdout.write(`${JSON.stringify({ ready: true, pid: process.pid, url: faces[0]?.url })}\n`);
-  if (!stop.aborted) await new Promise((resolve) => stop.addEventListener("abort", resolve, { once: true }));
-
-  const steps = [
-    ...faces.map(({ name, close }) => ({ label: `gateway:${name}`, run: close })),
-    { label: "auth-service.json", run: () => withdrawLoopback(folder, space) },
-    { label: "connections", run: closeConnections },
-  ];
-  try {
+    await announce(folder, space, faces);
+    process.stdout.write(`${JSON.stringify({ ready: true, pid: process.pid, url: faces[0]?.url })}\n`);
+    if (!stop.aborted) await new Promise((resolve) => stop.addEventListener("abort", resolve, { once: true }));
+    failed = stop.reason === CRASH;
+  } finally {
     // Both faces stop taking requests together; the list then waits for each.
     for (const face of faces) void face.close().catch(() => {});
-    await runCloseSteps(steps);
-  } catch (error) {
-    log.fatal({ err: textOf(error) }, "close failed");
-    return EXIT.failed;
+    await runCloseSteps([
+      ...faces.map(({ name, close }) => ({ label: `face:${name}`, run: close })),
+      { label: "auth-service.json", run: () => withdrawLoopback(folder, space) },
+      ...owned.closeSteps("gateway:"),
+    ]).catch((error: unknown) => {
+      log.fatal({ err: textOf(error) }, "close failed");
+      failed = true;
+    });
   }
-  return stop.reason === CRASH ? EXIT.failed : EXIT.closed;
+  return failed ? EXIT.failed : EXIT.closed;
 }
 
 /** How local clients find the loopback face, once everything is bound. */

@@ -4,8 +4,8 @@ import type { Logger } from "pino";
 import { AuthorityClient } from "../shared/client.ts";
 import { keyPairFromSeed } from "../shared/credentials/nkeys.ts";
 import { provisionedUser } from "../shared/credentials/users.ts";
-import { unavailable } from "../shared/errors.ts";
-import type { OwnedConnections } from "../shared/nats/owned.ts";
+import { textOf, unavailable } from "../shared/errors.ts";
+import { type OwnedConnections, runCloseSteps } from "../shared/nats/owned.ts";
 import type { Ports } from "../shared/ports.ts";
 import { loadCreds } from "../shared/secrets/keys.ts";
 import type { SecretStore } from "../shared/secrets/store.ts";
@@ -40,16 +40,19 @@ export interface OpenFace {
   close(): Promise<void>;
 }
 
-/** The loopback face, then the public one if there is one. Rejects having closed the ports it bound. */
+/** The loopback face, then the public one if there is one. Rejects having closed what it opened. */
 export async function openFaces(deps: GatewayDeps): Promise<OpenFace[]> {
-  const { port, publicFace, ports } = deps;
+  const { port, publicFace, ports, owned, log } = deps;
   const cap = Buffer.from(ports.random(32)).toString("base64url");
-  const loopback = await openFace(deps, { face: "loopback", port, cap, trustedProxy: false });
-  if (!publicFace) return [loopback];
+  const open: OpenFace[] = [];
   try {
-    return [loopback, await openFace(deps, { face: "public", ...publicFace })];
+    open.push(await openFace(deps, { face: "loopback", port, cap, trustedProxy: false }));
+    if (publicFace) open.push(await openFace(deps, { face: "public", ...publicFace }));
+    return open;
   } catch (error) {
-    await loopback.close();
+    const faces = open.map(({ name, close }) => ({ label: `face:${name}`, run: close }));
+    const unwound = runCloseSteps([...faces, ...owned.closeSteps("gateway:")]);
+    await unwound.catch((failure: unknown) => log.warn({ err: textOf(failure) }, "start not unwound"));
     throw error;
   }
 }
