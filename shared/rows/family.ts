@@ -48,6 +48,8 @@ export interface RowFamily<V, P> extends Family<V> {
   key(parts: P): Key<V>;
   /** The variable parts of a key of this family. */
   parts(key: string): P | undefined;
+  /** The key that a text is, if it is one of this family. */
+  keyOf(text: string): Key<V> | undefined;
   /** A filter over all keys that begin with these parts: it ends in `>`, or is the key where all are given. */
   under(parts: Partial<P>): string;
   /** Whether a key under such a filter is another family's. */
@@ -103,6 +105,7 @@ export function family<S extends TSchema, T extends KeyParts>(
       return { stream, family: self, key };
     },
     parts,
+    keyOf: (text) => (parts(text) === undefined ? undefined : { stream, family: self, key: text }),
     under(given) {
       const first = tokens.findIndex(({ part }) => part !== undefined && given[part] === undefined);
       const fixed = first < 0 ? tokens : tokens.slice(0, first);

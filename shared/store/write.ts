@@ -180,6 +180,7 @@ export class Commits {
       const reply = await connection.request(commit.subject, commit.body, { headers: commit.headers, timeout });
       return answerOf(reply.json(), messages.length);
     } catch (error) {
+      if (isAuthorityError(error, "internal")) throw error;
       if (error instanceof AuthorityError || isRefusedHere(error)) {
         return { kind: "unsent", reason: faultOf(error), cause: error };
       }

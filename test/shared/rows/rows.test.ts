@@ -5,6 +5,7 @@ import { acceptedRows } from "../../../shared/rows/accepted.ts";
 import { actorRows } from "../../../shared/rows/actor.ts";
 import { admissionRows, revocationRows } from "../../../shared/rows/admission.ts";
 import { assignmentRows, currentRows } from "../../../shared/rows/assignment.ts";
+import { AUTHORITY_ROWS, authorityKey } from "../../../shared/rows/authority.ts";
 import { inboxRows, trustRows } from "../../../shared/rows/connect.ts";
 import { credRows, epCredRows } from "../../../shared/rows/credential.ts";
 import type { Family } from "../../../shared/rows/family.ts";
@@ -543,6 +544,20 @@ describe.each(Object.entries(examples))("%s", (_name, example) => {
   it("is none if it is garbled", () => {
     for (const body of ["", "null", "[]", "{", '"x"', `${canonicalText(row)}x`]) {
       expect(example.family.decode(example.key, Buffer.from(body)), body).toBeUndefined();
+    }
+  });
+});
+
+describe("the keys of the authority stream", () => {
+  it("name exactly one family each", () => {
+    const ours = Object.values(examples).filter(({ family }) => family.stream === "auth");
+    for (const { key, family } of ours) {
+      expect(authorityKey(key)?.family, key).toBe(family);
+      expect(AUTHORITY_ROWS.filter((rows) => rows.keyOf(key) !== undefined)).toHaveLength(1);
+    }
+    expect(new Set(ours.map(({ family }) => family)).size).toBe(AUTHORITY_ROWS.length);
+    for (const key of ["", "plane.x", "cred.x", `gate.${u}.x`, "assignment.other", "trust"]) {
+      expect(authorityKey(key), key).toBeUndefined();
     }
   });
 });
