@@ -10,7 +10,7 @@ import { echo, Identities, ISSUING_CALLERS, SERVICE_MAINTENANCE, serviceMaintena
 const name = "reconcile-registration";
 
 /** An instance's gate (state §3). */
-const EpGate = Closed({
+export const EpGate = Closed({
   state: Type.Enum(["open", "frozen", "retired"]),
   generation: SafeInteger(),
   op: Type.Optional(Closed({ opId: Uid.schema, kind: Type.Enum(["registration", "retirement", "takeover"]) })),
