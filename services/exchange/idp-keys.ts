@@ -62,12 +62,16 @@ export class IdpKeys {
       this.#kept = { fetchedAt, keys, imported: new Map() };
       return this.#kept;
     } catch (cause) {
-      const error = unavailable(`keys of ${this.#pin.issuer}: ${textOf(cause)}`, cause);
+      const error = unavailable(`keys of ${this.#pin.issuer}: ${whyOf(cause)}`, cause);
       this.#failure = { at: this.#ports.monotonic(), error };
       throw error;
     }
   }
 }
+
+/** A failed `fetch` says why only in its cause. */
+const whyOf = (error: unknown): string =>
+  error instanceof Error && error.cause !== undefined ? `${error.message}: ${textOf(error.cause)}` : textOf(error);
 
 const has = (set: KeySet, kid: string): boolean => set.keys.some((jwk) => jwk.kid === kid);
 

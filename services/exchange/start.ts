@@ -45,6 +45,7 @@ async function start(deps: ServiceDeps): Promise<RunningService> {
   const pins = await pinsOf(deps);
   const { accounts } = await loadSecret(secrets, space, SECRET.publicKeys);
   const { text: sentinel } = await files.sentinel();
+  const provisioned = await PublishedUsers.load(secrets, space, ports);
   const authority = await connect(deps, "store:exchange", "exchange_store");
   const serving = await connect(deps, "work:exchange", "exchange");
 
@@ -82,7 +83,7 @@ async function start(deps: ServiceDeps): Promise<RunningService> {
     ],
     admit: admitCaller,
     state: () => (open ? (guard.sound ? "ready" : "unavailable") : "draining"),
-    provisioned: await PublishedUsers.load(secrets, space, ports),
+    provisioned,
     ports,
     log,
   });
