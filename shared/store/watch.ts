@@ -2,7 +2,7 @@
 import type { NatsConnection } from "@nats-io/nats-core";
 import { PEER_WAIT, STORE } from "../limits.ts";
 import { jitter, newUid, type Ports } from "../ports.ts";
-import { consumerConfig, createConsumer, deleteConsumer, pull } from "./scan.ts";
+import { consumerConfig, createConsumer, deleteConsumer, positionOf, pull } from "./consumer.ts";
 
 /** `key` changed, or anything may have: after a start, a gap, a reconnect. */
 export type Hint = { readonly kind: "changed"; readonly subject: string } | { readonly kind: "rescan" };
@@ -46,8 +46,12 @@ async function follow(
   hint: (hint: Hint) => void,
 ): Promise<void> {
   const request = { batch: STORE.scanBatch, expires: STORE.watchPullMs * 1_000_000 };
+  let before = 0;
   while (!signal.aborted) {
     for await (const message of pull(connection, stream, name, request, STORE.watchPullMs + STORE.readTimeoutMs)) {
+      const { delivered } = positionOf(message);
+      if (delivered !== before + 1) hint({ kind: "rescan" });
+      before = delivered;
       hint({ kind: "changed", subject: message.subject });
     }
   }

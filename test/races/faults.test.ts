@@ -1,12 +1,12 @@
 /** Servers that stop in the middle: a commit is all or nothing, and what is not known is said (state §8.6, pitfalls 15). */
-import { afterEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { isAuthorityError } from "../../shared/errors.ts";
 import { gateRows } from "../../shared/rows/gate.ts";
 import { uidRows } from "../../shared/rows/uid.ts";
 import { create, swap } from "../../shared/store/message.ts";
 import type { Uid } from "../../shared/tokens.ts";
 import { type Broker, startBroker } from "../kit/broker.ts";
-import { startCluster } from "../kit/cluster.ts";
+import { type Cluster, startCluster } from "../kit/cluster.ts";
 import { ACTOR, freshUid, frozenGate, OWNER, openGate, PRINCIPAL } from "../kit/rows.ts";
 import { openStore, streamName, type TestStore } from "../kit/store.ts";
 
@@ -96,20 +96,29 @@ describe("a server that is killed", () => {
   });
 });
 
-describe("a cluster that loses its leader", () => {
-  it("commits again once another leads, each commit once and whole", { timeout: 40_000 }, async () => {
-    const cluster = await startCluster();
-    closing.push(() => cluster.stop());
-    const asking = await openStore(cluster.urls);
-    closing.push(() => asking.close());
+describe("a cluster", () => {
+  let cluster: Cluster;
+  beforeAll(async () => {
+    cluster = await startCluster();
+  });
+  afterAll(() => cluster.stop());
+
+  /** A store on the servers other than one: how fast a client leaves a paused server is not the store's concern. */
+  const besides = async (server: Broker): Promise<TestStore> => {
+    const urls = cluster.urls.filter((url) => url !== server.url);
+    const on = await openStore(urls);
+    closing.push(() => on.close());
+    return on;
+  };
+
+  it("that loses its leader commits again once another leads, each commit once and whole", {
+    timeout: 40_000,
+  }, async () => {
     for (const signal of ["SIGKILL", "SIGSTOP"] as const) {
+      const asking = await openStore(cluster.urls);
       const lost = cluster.named(await leader(asking));
-      // Elsewhere than on the server that goes: how fast a client leaves a paused one is not the store's concern.
-      const on = await openStore(
-        cluster.urls.filter((url) => url !== lost.url),
-        { streams: [] },
-      );
-      closing.push(() => on.close());
+      await asking.close();
+      const on = await besides(lost);
       const pairs = Array.from({ length: 30 }, () => [freshUid(), freshUid()] as const);
       const commits = pairs.map((pair) => commitPair(on, pair, 20_000));
       await commits[5];
@@ -118,9 +127,24 @@ describe("a cluster that loses its leader", () => {
       if (signal === "SIGKILL") await lost.restart();
       else await lost.kill("SIGCONT");
       for (const [index, pair] of pairs.entries()) {
-        const revisions = () => readPair(on, pair);
-        await expect.poll(revisions, { timeout: 10_000 }).toEqual(ends[index]);
+        await expect.poll(() => readPair(on, pair), { timeout: 10_000 }).toEqual(ends[index]);
       }
+    }
+  });
+
+  it("with a follower that trails gives a scan every row that was acknowledged before it", async () => {
+    const asking = await openStore(cluster.urls);
+    const leads = await leader(asking);
+    await asking.close();
+    const follower = cluster.brokers.find(({ name }) => name !== leads);
+    if (!follower) throw new Error("no follower");
+    const on = await besides(follower);
+    const before = (await on.store.scan(uidRows, {})).entries.length;
+    await follower.kill("SIGSTOP");
+    for (let n = 0; n < 20; n += 1) await commitPair(on, [freshUid(), freshUid()], 10_000);
+    await follower.kill("SIGCONT");
+    for (let n = 0; n < 15; n += 1) {
+      expect((await on.store.scan(uidRows, {}, on.work(8_000))).entries).toHaveLength(before + 40);
     }
   });
 });
