@@ -135,7 +135,8 @@ async function revoking(
     try {
       return await client.call(actorRevoke, { requestId: requestId(), ...target });
     } catch (error) {
-      if (!isAuthorityError(error, "unavailable") || systemPorts.monotonic() > until) throw error;
+      const begun = isAuthorityError(error, "unavailable") && error.outcome !== "not-executed";
+      if (!begun || systemPorts.monotonic() > until) throw error;
       say.note(`access is denied; the retirement is not confirmed yet (${error.message}), asking again`);
       await systemPorts.sleep(CLI.againMs);
     }

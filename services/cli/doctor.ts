@@ -44,10 +44,8 @@ async function examine(globals: Globals): Promise<Finding[]> {
     ...(await checked("files", () => fileFindings(folder, space))),
     ...(await checked("accounts", () => accountFindings(folder, store, space))),
     ...(await over("custodian_system", brokerFindings)),
-    ...(await over("operator", (connection, inbox) =>
-      serviceFindings(connection, inbox, ["auth", "exchange", "custodian"]),
-    )),
-    ...(await over("operator_callout", (connection, inbox) => serviceFindings(connection, inbox, ["callout"]))),
+    ...(await over("operator", (connection) => serviceFindings(connection, ["auth", "exchange", "custodian"]))),
+    ...(await over("operator_callout", (connection) => serviceFindings(connection, ["callout"]))),
   ];
 }
 

@@ -1,5 +1,7 @@
 /** What a refusal means to whoever typed the command, and what to do about it. */
+
 import { AuthorityError, type ErrorDetail, textOf } from "../../shared/errors.ts";
+import { refused } from "../../shared/secrets/document.ts";
 
 /** Exit codes of the command line. */
 export const EXIT = {
@@ -11,6 +13,9 @@ export const EXIT = {
   /** Nobody could answer now; the same command may be repeated. */
   again: 75,
 } as const;
+
+/** What every refusal of a state folder says in public. */
+const STATE_REFUSES = refused("", "").message;
 
 export interface Failure {
   readonly exit: number;
@@ -58,7 +63,7 @@ function aboutDetail(detail: ErrorDetail): string {
   }
 }
 
-function remedies({ code, details, outcome }: AuthorityError): string[] {
+function remedies({ code, details, outcome, message }: AuthorityError): string[] {
   const kinds = new Set(details.map(({ kind }) => kind));
   const lines: string[] = [];
   if (kinds.has("ai.cotal.auth.current-lifecycle")) {
@@ -74,6 +79,9 @@ function remedies({ code, details, outcome }: AuthorityError): string[] {
   if (code === "unavailable") {
     lines.push("see that the broker and the services run (`doctor`), then repeat the same command");
     if (outcome === "unknown") lines.push("it may have happened all the same; to repeat it is safe");
+  }
+  if (message === STATE_REFUSES) {
+    lines.push("make a space with `init`, name another folder with --state, or bring the file back from a backup");
   }
   if (code === "contract-mismatch") lines.push("this command line and the running auth are of different versions");
   return lines;

@@ -1,8 +1,6 @@
 /** What to try once everything is up, as commands that can be pasted. */
 import { relative } from "node:path";
-import { keyPairFromSeed } from "../../shared/credentials/nkeys.ts";
-import { directoryStore } from "../../shared/secrets/directory.ts";
-import { credsFile, loadCreds, viewKeys } from "../../shared/secrets/keys.ts";
+import { credsFile } from "../../shared/secrets/keys.ts";
 import { secretKey } from "../../shared/secrets/store.ts";
 import type { Plan } from "./processes.ts";
 
@@ -11,24 +9,18 @@ export interface Hint {
   readonly shows: string;
 }
 
-export async function hintsFor(plan: Plan): Promise<Hint[]> {
-  return [...(await natsHints(plan)), ...curlHints(plan), ...commandHints(plan)];
+export function hintsFor(plan: Plan): Hint[] {
+  return [...natsHints(plan), ...curlHints(plan), ...commandHints(plan)];
 }
 
-/** The operator may receive under its own inbox alone, so the tool has to be told. */
-async function natsHints({ space, stateDir, settings }: Plan): Promise<Hint[]> {
-  const store = await directoryStore(stateDir, viewKeys(space, "operator"));
-  const tool = async (name: "operator" | "operator_callout"): Promise<string> => {
-    const { public: nkey } = keyPairFromSeed((await loadCreds(store, space, name)).seed);
-    const creds = `${shown(stateDir)}/${secretKey(space, credsFile(name))}`;
-    return `nats -s ${settings.broker.advertised} --creds ${creds} --inbox-prefix _INBOX_${nkey} micro`;
-  };
-  const [inSpace, inCallout] = [await tool("operator"), await tool("operator_callout")];
+function natsHints({ space, stateDir, settings }: Plan): Hint[] {
+  const as = (name: "operator" | "operator_callout"): string =>
+    `nats -s ${settings.broker.advertised} --creds ${shown(stateDir)}/${secretKey(space, credsFile(name))} micro`;
   return [
-    { command: `${inSpace} ls`, shows: "the services of the space" },
-    { command: `${inSpace} info auth`, shows: "every operation of auth, with its contract" },
-    { command: `${inSpace} stats auth`, shows: "what was asked, refused, and how long it took" },
-    { command: `${inCallout} ls`, shows: "the auth callout, in an account of its own" },
+    { command: `${as("operator")} ls`, shows: "the services of the space" },
+    { command: `${as("operator")} info auth`, shows: "every operation of auth, with its contract" },
+    { command: `${as("operator")} stats auth`, shows: "what was asked, refused, and how long it took" },
+    { command: `${as("operator_callout")} ls`, shows: "the auth callout, in an account of its own" },
   ];
 }
 
@@ -38,12 +30,16 @@ function curlHints({ settings, idpPort }: Plan): Hint[] {
   const discovery = { command: `curl -s ${publicUrl}/.well-known/cotal-mesh`, shows: "what a client has to know" };
   if (idpPort === undefined) return [discovery];
   const json = "-H 'content-type: application/json'";
-  const login = `$(curl -s ${json} -d '{"sub":"bob"}' http://127.0.0.1:${idpPort}/token | sed 's/.*"id_token":"\\([^"]*\\)".*/\\1/')`;
+  const idToken = 'sed \'s/.*"id_token":"\\([^"]*\\)".*/\\1/\'';
   return [
     discovery,
     {
-      command: `curl -s ${json} -d '{"idpToken":"'"${login}"'"}' ${publicUrl}/exchange`,
-      shows: "bob logs in; nobody has granted him anything yet, so he learns his owner name",
+      command: `TOKEN=$(curl -s ${json} -d '{"sub":"bob"}' http://127.0.0.1:${idpPort}/token | ${idToken})`,
+      shows: "bob logs in at the development identity provider",
+    },
+    {
+      command: `curl -s ${json} -d "{\\"actor\\":\\"cli\\",\\"idpToken\\":\\"$TOKEN\\"}" ${publicUrl}/exchange`,
+      shows: "nobody has granted bob anything, so he learns his owner name and nothing else",
     },
   ];
 }

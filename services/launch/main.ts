@@ -116,7 +116,7 @@ async function bringUp(
   }
   const good = await then(plan, say);
   if (once) return good ? EXIT.ok : EXIT.failed;
-  say.next(await hintsFor(plan));
+  say.next(hintsFor(plan));
   return new Promise(() => {}); // until somebody stops it
 }
 

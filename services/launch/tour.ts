@@ -1,6 +1,39 @@
-/** The main job, step by step, against a running space. */
-import type { Ports } from "../../shared/ports.ts";
-import type { Space } from "../../shared/tokens.ts";
+/** The main job, step by step, against a running space: a real person's client and a small real manager. */
+import { once } from "node:events";
+import { headers, type NatsConnection, PermissionViolationError } from "@nats-io/nats-core";
+import { AuthorityClient } from "../../shared/client.ts";
+import { actorGrant } from "../../shared/contracts/auth/actors/actor-grant.ts";
+import { schemaClosure } from "../../shared/contracts/operation.ts";
+import { keyPairFromSeed } from "../../shared/credentials/nkeys.ts";
+import { provisionedUid, USERS } from "../../shared/credentials/users.ts";
+import type { EndpointRequest } from "../../shared/envelope.ts";
+import { AuthorityError, isAuthorityError, textOf } from "../../shared/errors.ts";
+import { acceptedToken } from "../../shared/issued.ts";
+import { connectUser } from "../../shared/nats/connect.ts";
+import { newNonce, type Ports } from "../../shared/ports.ts";
+import { acceptedRows } from "../../shared/rows/accepted.ts";
+import { directoryStore } from "../../shared/secrets/directory.ts";
+import { loadCreds, viewKeys } from "../../shared/secrets/keys.ts";
+import { placeOf, subjectOf } from "../../shared/store/streams.ts";
+import { buildSubject } from "../../shared/subjects.ts";
+import {
+  Actor,
+  Command,
+  EndpointLabel,
+  type Generation,
+  Owner,
+  principalOf,
+  RequestId,
+  type RunId,
+  Scope,
+  type Space,
+  UserNkey,
+} from "../../shared/tokens.ts";
+import { CONTRACT_ARTIFACTS } from "./example/contract.ts";
+import { post } from "./example/http.ts";
+import { Manager, newRunId } from "./example/manager.ts";
+import { type Bundle, type Connected, Person } from "./example/person.ts";
+import { makeJournalStream } from "./journal-stream.ts";
 import type { Report } from "./report.ts";
 
 /** Where the parts of the space are. */
@@ -17,6 +50,328 @@ export interface TourEnv {
   readonly ports: Ports;
 }
 
-export async function runTour(_env: TourEnv, _report: Report): Promise<{ steps: number; failed: number }> {
-  return { steps: 0, failed: 0 };
+const CLI = Actor.parse("cli");
+const WAIT_MS = 5_000;
+
+/** Runs every step; one that fails ends the tour, since the later ones stand on it. */
+export async function runTour(env: TourEnv, report: Report): Promise<{ steps: number; failed: number }> {
+  const tour = new Tour(env, report);
+  try {
+    await tour.run();
+  } catch (error) {
+    if (!(error instanceof StepFailed)) throw error;
+  } finally {
+    await tour.end();
+  }
+  return { steps: tour.steps, failed: tour.failed };
+}
+
+class StepFailed extends Error {}
+
+/** What one step says of itself. */
+interface Told {
+  readonly result: string;
+  readonly on?: string;
+}
+
+class Tour {
+  steps = 0;
+  failed = 0;
+  readonly #env: TourEnv;
+  readonly #report: Report;
+  readonly #open: { close(): Promise<unknown> }[] = [];
+
+  constructor(env: TourEnv, report: Report) {
+    this.#env = env;
+    this.#report = report;
+  }
+
+  async run(): Promise<void> {
+    const { ports, space } = this.#env;
+    const alice = await this.#personNamed("alice");
+    const owner = await this.#step("a login without a grant is refused", () => this.#refusedLogin(alice));
+    const operator = await this.#operator();
+    await this.#step("the operator grants alice supervise, run and spawn", () => this.#grant(operator, owner));
+    const agent = await this.#step("alice exchanges her login and connects", () => this.#connect(alice));
+    await this.#step("the broker refuses what she may not publish", () => this.#refusedPublish(agent));
+
+    const manager = new Manager(alice, CLI, ports);
+    this.#open.push({ close: () => manager.stop() });
+    const serving = await this.#step("a manager prepares, registers, activates and serves", async () => ({
+      value: await manager.start(),
+      result: `instance ${manager.instanceId}`,
+      on: "POST /manager-service-authority",
+    }));
+    const { caller, generation } = await this.#step("alice connects as the manager's caller", () =>
+      this.#callManager(alice, manager),
+    );
+    const runId = newRunId(ports);
+    const subject = await this.#step("alice asks the manager for a run", () =>
+      this.#startRun(caller, generation, manager, serving, runId),
+    );
+    await this.#step("the authority saw her ask, and admits the run", async () => {
+      const { admission } = await manager.admit(runId, subject);
+      return { result: `${runId} of ${admission.caller.owner}.${admission.caller.actor}`, on: "auth run-admit" };
+    });
+    const driver = await this.#step("the run's driver gets credentials and connects", async () => {
+      const { driver, answer } = await manager.attempt(runId);
+      return { value: driver, result: `attempt ${answer.attempt.epoch}`, on: "auth run-attempt" };
+    });
+    await makeJournalStream(this.#env.stateDir, space, this.#env.servers, ports);
+    await this.#step("the driver writes its own journal, and no other", () => this.#journal(driver, runId, manager));
+    await this.#step("the run is revoked, and its next attempt refused", () => this.#revoke(manager, runId));
+    await this.#step("the service's own statistics say so", () => this.#statistics(operator));
+  }
+
+  async end(): Promise<void> {
+    for (const one of this.#open.reverse()) await one.close().catch(() => {});
+  }
+
+  async #step<T>(step: string, act: () => Promise<Told & { value?: T }>): Promise<T> {
+    this.steps += 1;
+    try {
+      const { value, result, on } = await act();
+      this.#report.step({ step, ok: true, result, ...(on === undefined ? {} : { on }) });
+      return value as T;
+    } catch (error) {
+      this.failed += 1;
+      this.#report.step({
+        step,
+        ok: false,
+        result: isAuthorityError(error) ? `${error.code}: ${error.message}` : textOf(error),
+      });
+      throw new StepFailed();
+    }
+  }
+
+  async #personNamed(name: string): Promise<Person> {
+    const { idpUrl, publicUrl, ports } = this.#env;
+    const bundle = (await (await fetch(`${publicUrl}/.well-known/cotal-mesh`)).json()) as Bundle;
+    const login = async () => (await post<{ id_token: string }>(`${idpUrl}/token`, { sub: name })).id_token;
+    return new Person(bundle, login, ports);
+  }
+
+  /** Alice, or on a state where she has been granted before somebody who never is; alice's owner either way. */
+  async #refusedLogin(alice: Person): Promise<Told & { value: Owner }> {
+    const on = "POST /exchange";
+    const known = await alice.exchange({ actor: CLI }).then(
+      ({ owner }) => owner,
+      () => undefined,
+    );
+    const person = known === undefined ? alice : await this.#personNamed("mallory");
+    const refusal = await refusalOf(person.exchange({ actor: CLI }), "permission-denied");
+    const named = /u_[a-z2-7]{26}/.exec(refusal.message)?.[0];
+    const who = known === undefined ? "alice" : "mallory (alice was granted by an earlier tour)";
+    return {
+      value: Owner.parse(known ?? named),
+      result: `403 permission-denied names the owner of ${who}: ${named}`,
+      on,
+    };
+  }
+
+  async #operator(): Promise<{ connection: NatsConnection; client: AuthorityClient }> {
+    const { space, stateDir, servers, ports } = this.#env;
+    const { jwt, seed } = await loadCreds(
+      await directoryStore(stateDir, viewKeys(space, "operator")),
+      space,
+      "operator",
+    );
+    const key = keyPairFromSeed(seed);
+    const user = { jwt, key };
+    const connection = await connectUser({
+      servers,
+      name: "tour",
+      user: () => user,
+      inboxPrefix: "_INBOX",
+      reconnect: false,
+    });
+    this.#open.push(connection);
+    const caller = { ...USERS.operator, owner: Owner.parse("local"), uid: provisionedUid(UserNkey.parse(key.public)) };
+    const client = new AuthorityClient({
+      connection,
+      space,
+      caller: { owner: caller.owner, actor: Actor.parse("operator"), uid: caller.uid },
+      inboxPrefix: "_INBOX",
+      name: "tour",
+      ports,
+    });
+    return { connection, client };
+  }
+
+  async #grant({ client }: { client: AuthorityClient }, owner: Owner): Promise<Told> {
+    const { lifecycleUid } = await client.call(actorGrant, {
+      requestId: RequestId.parse(newNonce(this.#env.ports)),
+      owner,
+      actor: CLI,
+      scope: ["supervise", "run", "spawn"].map((scope) => Scope.parse(scope)),
+      allowSubscribe: [],
+      allowPublish: [],
+      label: "alice, for the tour",
+    });
+    return { result: `${owner}.${CLI} lives under uid ${lifecycleUid}`, on: "auth actor-grant" };
+  }
+
+  async #connect(alice: Person): Promise<Told & { value: Connected }> {
+    const { token, exp } = await alice.exchange({ actor: CLI });
+    const connected = await alice.connect(token);
+    this.#open.push(connected.connection);
+    return {
+      value: connected,
+      result: `a bearer until ${new Date(exp * 1_000).toISOString()}`,
+      on: "POST /exchange, auth callout",
+    };
+  }
+
+  async #refusedPublish({ connection }: Connected): Promise<Told> {
+    const subject = `cotal.${this.#env.space}.ep.one.auth.actor-grant.local.operator.x.y`;
+    const refused = await violationOf(connection, () => connection.publish(subject));
+    return { result: `permissions violation for ${refused}`, on: subject };
+  }
+
+  async #callManager(
+    alice: Person,
+    { instanceId }: Manager,
+  ): Promise<Told & { value: { caller: Connected; generation: Generation } }> {
+    const { token } = await alice.exchange({ actor: CLI, view: "manager-caller", managerInstanceId: instanceId });
+    const caller = await alice.connect(token);
+    this.#open.push(caller.connection);
+    const { space } = this.#env;
+    const key = acceptedRows.key({ token: acceptedToken(caller.nonce) });
+    const { name } = placeOf("accepted", space);
+    const answer = await caller.connection.request(
+      `$JS.API.DIRECT.GET.${name}.${subjectOf("accepted", space, key.key)}`,
+      "",
+      { timeout: WAIT_MS },
+    );
+    const accepted = answer.json<{ ref: { generation: Generation } }>();
+    const { generation } = accepted.ref;
+    return { value: { caller, generation }, result: `issued generation ${generation}`, on: "view manager-caller" };
+  }
+
+  /** Published to the manager's own instance; the broker's capture is what the authority will look at. */
+  async #startRun(
+    { connection, caller }: Connected,
+    generation: Generation,
+    { instanceId }: Manager,
+    serving: NatsConnection,
+    runId: RunId,
+  ): Promise<Told & { value: string }> {
+    const { space, ports } = this.#env;
+    const [runRequest, none] = [CONTRACT_ARTIFACTS[1], CONTRACT_ARTIFACTS[2]];
+    const [endpoint, command] = [EndpointLabel.parse("manager"), Command.parse("run-start")];
+    const nonce = newNonce(ports);
+    const subject = buildSubject({
+      space,
+      version: "v1",
+      rail: "inst",
+      endpoint,
+      instanceId,
+      command,
+      mode: null,
+      caller,
+      generation,
+      nonce,
+    });
+    const request: EndpointRequest = {
+      v: 1,
+      id: nonce as string as EndpointRequest["id"],
+      op: { endpoint, command, inputDigest: schemaClosure(runRequest), outputDigest: schemaClosure(none) },
+      class: "ephemeral",
+      replyExpected: false,
+      args: { runId },
+      from: { id: principalOf(caller.owner, caller.actor), name: "alice" },
+    };
+    const served = `cotal.${space}.ep.v1.inst.manager.${instanceId}.run-start.>`;
+    const received = new Promise<string>((resolve, reject) => {
+      serving.subscribe(served, {
+        max: 1,
+        callback: (error, message) => (error ? reject(error) : resolve(message.subject)),
+      });
+    });
+    await serving.flush();
+    connection.publish(subject, JSON.stringify(request));
+    await within(received, "the manager did not hear the request");
+    return { value: subject, result: `${runId} heard by ${instanceId}`, on: subject };
+  }
+
+  async #journal(driver: NatsConnection, runId: RunId, manager: Manager): Promise<Told> {
+    const { space, ports } = this.#env;
+    const first = {
+      v: 1,
+      kind: "activation",
+      run: runId,
+      n: 1,
+      holder: `tour.${manager.instanceId}`,
+      fencingToken: 1,
+      epoch: 1,
+      replayedTo: 0,
+      at: ports.now(),
+    };
+    const expected = headers();
+    expected.set("Nats-Expected-Last-Subject-Sequence", "0");
+    const subject = `cotal.${space}.wfj.${runId}`;
+    const ack = await driver.request(subject, JSON.stringify(first), { headers: expected, timeout: WAIT_MS });
+    const { seq, error } = ack.json<{ seq?: number; error?: { description?: string } }>();
+    if (seq === undefined) throw new AuthorityError("internal", `the journal was not written: ${error?.description}`);
+    const foreign = `cotal.${space}.wfj.${newRunId(ports)}`;
+    await violationOf(driver, () => driver.publish(foreign, "{}"));
+    return { result: "first record written, another run's journal refused by the broker", on: subject };
+  }
+
+  async #revoke(manager: Manager, runId: RunId): Promise<Told> {
+    const { revocation } = await manager.revoke(runId, "the tour is over");
+    await refusalOf(manager.attempt(runId), "permission-denied");
+    return { result: `by ${revocation.by}; a new attempt is permission-denied`, on: "auth run-revoke" };
+  }
+
+  async #statistics({ connection }: { connection: NatsConnection }): Promise<Told> {
+    const answer = await connection.request("$SRV.STATS.auth", "", { timeout: WAIT_MS });
+    interface Endpoint {
+      name: string;
+      num_requests: number;
+      num_errors: number;
+    }
+    const { endpoints } = answer.json<{ endpoints: Endpoint[] }>();
+    const of = (name: string) => endpoints.find((endpoint) => endpoint.name === name);
+    const attempt = of("run-attempt");
+    if (!attempt || attempt.num_requests < 2 || attempt.num_errors < 1) {
+      throw new AuthorityError("internal", "the statistics do not show the refused attempt");
+    }
+    const shown = ["run-admit", "run-attempt", "run-revoke"].map((name) => {
+      const { num_requests = 0, num_errors = 0 } = of(name) ?? {};
+      return `${name} ${num_requests} requests, ${num_errors} errors`;
+    });
+    return { result: shown.join("; "), on: "$SRV.STATS.auth" };
+  }
+}
+
+/** The refusal that must come; anything else fails the step. */
+async function refusalOf(call: Promise<unknown>, code: AuthorityError["code"]): Promise<AuthorityError> {
+  const outcome = await call.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  if (isAuthorityError(outcome, code)) return outcome;
+  throw outcome ?? new AuthorityError("internal", `this should have been refused with ${code}`);
+}
+
+/** What the broker refused, as the connection's own status says. */
+async function violationOf(connection: NatsConnection, act: () => void): Promise<string> {
+  const statuses = connection.status();
+  act();
+  const seen = (async () => {
+    for await (const status of statuses) {
+      if (status.type === "error" && status.error instanceof PermissionViolationError) return status.error.subject;
+    }
+    throw new AuthorityError("internal", "the connection ended");
+  })();
+  return within(seen, "the broker refused nothing");
+}
+
+async function within<T>(promise: Promise<T>, message: string): Promise<T> {
+  const timeout = AbortSignal.timeout(WAIT_MS);
+  const late = once(timeout, "abort").then(() => {
+    throw new AuthorityError("deadline-exceeded", message);
+  });
+  return Promise.race([promise, late]);
 }

@@ -10,12 +10,9 @@ interface Ping {
   readonly metadata?: { readonly space?: string; readonly instance?: string };
 }
 
-export async function serviceFindings(
-  connection: NatsConnection,
-  inboxPrefix: string,
-  wanted: readonly string[],
-): Promise<Finding[]> {
-  const heard = await pingAll(connection, createInbox(inboxPrefix));
+export async function serviceFindings(connection: NatsConnection, wanted: readonly string[]): Promise<Finding[]> {
+  // Where `nats micro` listens: a service may answer there.
+  const heard = await pingAll(connection, createInbox());
   return wanted.map((name) => {
     const replicas = heard.filter((ping) => ping.name === name);
     const check = `service ${name}`;
