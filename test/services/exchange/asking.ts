@@ -8,8 +8,8 @@ import { AuthorityError } from "../../../shared/errors.ts";
 import { systemPorts } from "../../../shared/ports.ts";
 import { trustRows } from "../../../shared/rows/connect.ts";
 import type { IdpPin } from "../../../shared/secrets/pins.ts";
+import { pin } from "../../kit/logins.ts";
 import { startSpace, type TestSpace } from "../../kit/space.ts";
-import { pin } from "./logins.ts";
 
 export interface ExchangeSpace {
   readonly space: TestSpace;

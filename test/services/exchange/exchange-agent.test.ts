@@ -4,10 +4,10 @@ import { exchangeAgent } from "../../../shared/contracts/exchange/exchange-agent
 import type { Operation } from "../../../shared/contracts/operation.ts";
 import { type Actor, actorRows } from "../../../shared/rows/actor.ts";
 import { ChannelPattern, type Owner } from "../../../shared/tokens.ts";
+import { ownerOf, seconds } from "../../kit/logins.ts";
 import type { TestSpace } from "../../kit/space.ts";
 import { codeOf, type ExchangeSpace, opened, refusal, startExchangeSpace } from "./asking.ts";
 import { activate, agentOf, type Changes, manager, scopes, TOKEN } from "./ledger.ts";
-import { ownerOf, seconds } from "./logins.ts";
 
 let exchange: ExchangeSpace;
 let space: TestSpace;

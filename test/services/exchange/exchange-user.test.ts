@@ -8,10 +8,10 @@ import { epGateRows } from "../../../shared/rows/gate.ts";
 import { type Session, sessionRows } from "../../../shared/rows/session.ts";
 import { CredentialId, Owner, Principal, principalOf, SessionId, Uid } from "../../../shared/tokens.ts";
 import { type OidcProvider, startOidcProvider } from "../../kit/idp.ts";
+import { login, ownerOf, pin, seconds } from "../../kit/logins.ts";
 import type { TestSpace } from "../../kit/space.ts";
 import { codeOf, type ExchangeSpace, opened, refusal, startExchangeSpace } from "./asking.ts";
 import { activate, agentOf, MANAGER, manager, scopes } from "./ledger.ts";
-import { login, ownerOf, pin, seconds } from "./logins.ts";
 
 let provider: OidcProvider;
 let exchange: ExchangeSpace;

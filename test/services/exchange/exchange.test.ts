@@ -7,9 +7,9 @@ import { jwks } from "../../../shared/contracts/exchange/jwks.ts";
 import { newUid, systemPorts } from "../../../shared/ports.ts";
 import { trustRows } from "../../../shared/rows/connect.ts";
 import { Actor, Owner } from "../../../shared/tokens.ts";
+import { login, ownerOf, pin, seconds } from "../../kit/logins.ts";
 import type { TestSpace } from "../../kit/space.ts";
 import { codeOf, type ExchangeSpace, startExchangeSpace } from "./asking.ts";
-import { login, ownerOf, pin, seconds } from "./logins.ts";
 
 let exchange: ExchangeSpace;
 let space: TestSpace;

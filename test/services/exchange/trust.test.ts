@@ -12,10 +12,10 @@ import { type SecretStore, secretKey } from "../../../shared/secrets/store.ts";
 import { Space } from "../../../shared/tokens.ts";
 import { type Broker, startBroker } from "../../kit/broker.ts";
 import { testPorts } from "../../kit/clock.ts";
+import { pin } from "../../kit/logins.ts";
 import { startSpace } from "../../kit/space.ts";
 import { openStore, type TestStore } from "../../kit/store.ts";
 import { startExchangeSpace } from "./asking.ts";
-import { pin } from "./logins.ts";
 
 const ports = systemPorts;
 const log = pino({ level: "silent" });

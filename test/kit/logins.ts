@@ -1,10 +1,10 @@
 /** Proofs of login under a pinned key, of any content. */
 import { generateKeyPairSync, sign } from "node:crypto";
-import { personOwner } from "../../../services/exchange/owner.ts";
-import { loadSecret, SECRET } from "../../../shared/secrets/keys.ts";
-import type { IdpPin } from "../../../shared/secrets/pins.ts";
-import type { Owner } from "../../../shared/tokens.ts";
-import type { TestSpace } from "../../kit/space.ts";
+import { personOwner } from "../../services/exchange/owner.ts";
+import { loadSecret, SECRET } from "../../shared/secrets/keys.ts";
+import type { IdpPin } from "../../shared/secrets/pins.ts";
+import type { Owner } from "../../shared/tokens.ts";
+import type { TestSpace } from "./space.ts";
 
 const pair = generateKeyPairSync("ed25519");
 const ISSUER = "https://idp.example";
