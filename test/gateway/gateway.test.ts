@@ -21,7 +21,7 @@ import { freePorts } from "../kit/broker.ts";
 import { type OidcProvider, startOidcProvider } from "../kit/idp.ts";
 import { startSpace, type TestSpace } from "../kit/space.ts";
 import { activate } from "../services/exchange/ledger.ts";
-import { ownerOf } from "../services/exchange/logins.ts";
+import { ownerOf } from "../kit/logins.ts";
 
 let provider: OidcProvider;
 let space: TestSpace;

@@ -8,7 +8,7 @@ import { type InitOptions, initSpace } from "../../services/offline/init.ts";
 import { encodeJwt, type Permissions, userClaims } from "../../shared/credentials/jwt.ts";
 import { createKeyPair, keyPairFromSeed } from "../../shared/credentials/nkeys.ts";
 import { permissionsOf } from "../../shared/credentials/user-permissions.ts";
-import { connectUser, type User } from "../../shared/nats/connect.ts";
+import { type ConnectUserOptions, connectUser, type User } from "../../shared/nats/connect.ts";
 import { systemPorts } from "../../shared/ports.ts";
 import type { Key } from "../../shared/rows/family.ts";
 import { directoryStore } from "../../shared/secrets/directory.ts";
@@ -49,7 +49,7 @@ export interface Ground {
   enter(
     name: string,
     user: User,
-    more?: { readonly inboxPrefix?: string; readonly token?: string },
+    more?: Partial<Pick<ConnectUserOptions, "inboxPrefix" | "token" | "reconnect">>,
   ): Promise<NatsConnection>;
   stop(): Promise<void>;
 }
@@ -125,8 +125,11 @@ async function startServers(config: string, cluster: boolean, probe: User) {
   return startCluster({ jetstream: JETSTREAM, config, probe: { authenticator } });
 }
 
-function everythingUser({ pub, signingSeed }: { readonly pub: string; readonly signingSeed: string }): User {
-  const key = createKeyPair("user");
+/** May do everything in the account. */
+export function everythingUser(
+  { pub, signingSeed }: { readonly pub: string; readonly signingSeed: string },
+  key = createKeyPair("user"),
+): User {
   const claims = userClaims({
     subject: key.public,
     name: "root",

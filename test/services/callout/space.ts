@@ -1,34 +1,23 @@
-/** A space as `init` makes it, on a real broker, with its streams and a hand that may write every row. */
-import { mkdtemp, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+/** The ground of a space with bearers of the test's own, as the callout needs no other service. */
 import type { NatsConnection } from "@nats-io/transport-node";
 import { exportJWK } from "jose";
 import { pino } from "pino";
 import type { CalloutDeps } from "../../../services/callout/connections.ts";
-import { initSpace } from "../../../services/offline/init.ts";
-import { encodeJwt, type Permissions, userClaims } from "../../../shared/credentials/jwt.ts";
-import { createKeyPair, type KeyPair, keyPairFromSeed } from "../../../shared/credentials/nkeys.ts";
-import { permissionsOf } from "../../../shared/credentials/user-permissions.ts";
-import { connectUser, type User } from "../../../shared/nats/connect.ts";
+import { keyPairFromSeed } from "../../../shared/credentials/nkeys.ts";
+import type { User } from "../../../shared/nats/connect.ts";
 import { OwnedConnections } from "../../../shared/nats/owned.ts";
 import { systemPorts } from "../../../shared/ports.ts";
 import { trustRows } from "../../../shared/rows/connect.ts";
 import type { Key } from "../../../shared/rows/family.ts";
 import { directoryStore } from "../../../shared/secrets/directory.ts";
-import { openFolder } from "../../../shared/secrets/folder.ts";
 import { decodeCreds, loadCreds, loadSecret, SECRET, viewKeys } from "../../../shared/secrets/keys.ts";
-import { type SpaceSettings, spaceFiles } from "../../../shared/secrets/settings.ts";
-import { swap } from "../../../shared/store/message.ts";
-import { createMissing } from "../../../shared/store/shape.ts";
-import { Store } from "../../../shared/store/store.ts";
+import type { SpaceSettings } from "../../../shared/secrets/settings.ts";
+import type { Store } from "../../../shared/store/store.ts";
 import type { Digest } from "../../../shared/tokens.ts";
-import { ownWork } from "../../../shared/work.ts";
-import { type Broker, startBroker } from "../../kit/broker.ts";
-import { OUR_STREAMS } from "../../kit/store.ts";
+import type { Broker } from "../../kit/broker.ts";
+import { everythingUser, startGround } from "../../kit/ground.ts";
 import { type BearerIssuer, bearerIssuer, issuer, space } from "./people.ts";
 
-const EVERYTHING: Permissions = { pub: { allow: [">"], deny: [] }, sub: { allow: [">"], deny: [] } };
 const ports = systemPorts;
 
 export interface TestSpace {
@@ -45,7 +34,7 @@ export interface TestSpace {
   readonly authority: NatsConnection;
   readonly callout: NatsConnection;
   /** Writes a row over whatever is there. */
-  put<V>(key: Key<V>, value: V): Promise<void>;
+  put<V>(key: Key<V>, value: V): Promise<number>;
   /** A client's connection: sentinel, bearer and nonce. */
   connect(token: string, nonce: string): Promise<NatsConnection>;
   operator(): Promise<NatsConnection>;
@@ -55,39 +44,12 @@ export interface TestSpace {
 }
 
 export async function startSpace(): Promise<TestSpace> {
-  const stateDir = await mkdtemp(join(tmpdir(), "state-"));
-  const { settings } = await initSpace({ stateDir, space, permissionsOf, ports });
-  const broker = await startBroker({
-    jetstream: "limits { default_max_consumers: 100000 }",
-    config: `authorization { timeout: 5 }\n${await readFile(join(stateDir, "broker", "broker.conf"), "utf8")}`,
-  });
-  const secrets = await directoryStore(stateDir);
-  const keys = await loadSecret(secrets, space, SECRET.serviceKeys);
-  const callout = await loadSecret(secrets, space, SECRET.calloutKeys);
-  const sentinel = await spaceFiles(await openFolder(stateDir), space).sentinel();
-  const open: NatsConnection[] = [];
-  const enter = async (name: string, user: User, inboxPrefix?: string): Promise<NatsConnection> => {
-    const options = { servers: broker.url, name, user: () => user, reconnect: true };
-    const connection = await connectUser({ ...options, ...(inboxPrefix === undefined ? {} : { inboxPrefix }) });
-    open.push(connection);
-    return connection;
-  };
-  const root = ({ pub, signingSeed }: { readonly pub: string; readonly signingSeed: string }, key?: KeyPair) =>
-    enter("root", everythingUser(pub, keyPairFromSeed(signingSeed), key));
-  const [spaceRoot, authorityRoot, calloutRoot] = await Promise.all([
-    root(keys.dataAccount),
-    root(keys.authorityAccount),
-    // Only who is listed is not sent to the callout.
-    root(callout.account, keyPairFromSeed(decodeCreds("callout", callout.calloutCreds).seed)),
-  ]);
-  const accounts = { space: spaceRoot, authority: authorityRoot };
-  await createMissing({ space, connection: (account) => accounts[account] }, OUR_STREAMS);
-  const store = new Store({ space, ports, connections: accounts });
-  const put = async <V>(key: Key<V>, value: V): Promise<void> => {
-    const found = await store.inspect(key);
-    const revision = found.state === "row" ? found.entry.revision : found.state === "unreadable" ? found.revision : 0;
-    await store.commit([swap({ key, revision }, value)], ownWork(ports, 5_000));
-  };
+  const ground = await startGround();
+  const { broker, stateDir, settings, files, secrets, store, roots, put, enter, stop } = ground;
+  const { account, calloutCreds } = await loadSecret(secrets, space, SECRET.calloutKeys);
+  // Only who is listed is not sent to the callout.
+  const calloutKey = keyPairFromSeed(decodeCreds("callout", calloutCreds).seed);
+  const callout = await enter("root", everythingUser(account, calloutKey));
   const bearers = await bearerIssuer();
   const jwk = await exportJWK(bearers.publicKey);
   await put(trustRows.key({}), {
@@ -98,41 +60,27 @@ export async function startSpace(): Promise<TestSpace> {
     keys: [{ kty: "OKP", crv: "Ed25519", x: jwk.x ?? "", kid: bearers.kid, alg: "EdDSA", use: "sig" }],
     ownerCommitment: `sha256:${"0".repeat(64)}` as Digest,
   });
-  const sentinelUser = { jwt: sentinel.jwt, key: keyPairFromSeed(sentinel.seed) };
+  const creds = await files.sentinel();
+  const sentinel = { jwt: creds.jwt, key: keyPairFromSeed(creds.seed) };
   return {
     broker,
     stateDir,
     settings,
-    sentinel: sentinelUser,
+    sentinel,
     bearers,
     store,
-    space: spaceRoot,
-    authority: authorityRoot,
-    callout: calloutRoot,
+    space: roots.space,
+    authority: roots.authority,
+    callout,
     put,
-    async connect(token, nonce) {
-      const connection = await connectUser({
-        servers: broker.url,
-        name: nonce,
-        inboxPrefix: `_INBOX_${nonce}`,
-        user: () => sentinelUser,
-        token,
-        reconnect: false,
-      });
-      open.push(connection);
-      return connection;
-    },
+    connect: (token, nonce) => enter(nonce, sentinel, { inboxPrefix: `_INBOX_${nonce}`, token, reconnect: false }),
     async operator() {
-      const creds = await loadCreds(secrets, space, "operator_callout");
+      const { jwt, seed } = await loadCreds(secrets, space, "operator_callout");
       // As the `nats` tool has it.
-      return enter("operator", { jwt: creds.jwt, key: keyPairFromSeed(creds.seed) }, "_INBOX");
+      return enter("operator", { jwt, key: keyPairFromSeed(seed) }, { inboxPrefix: "_INBOX" });
     },
     deps: (lines = []) => calloutDeps(stateDir, broker.url, settings, (line) => void lines.push(line)),
-    async stop() {
-      await Promise.all(open.map((connection) => connection.close()));
-      await broker.stop();
-      await rm(stateDir, { recursive: true, force: true });
-    },
+    stop,
   };
 }
 
@@ -154,16 +102,4 @@ export async function calloutDeps(
     signal: new AbortController().signal,
     version: "0.1.0",
   };
-}
-
-function everythingUser(account: string, signer: KeyPair, key = createKeyPair("user")): User {
-  const claims = userClaims({
-    subject: key.public,
-    name: "root",
-    issuerAccount: account,
-    permissions: EVERYTHING,
-    tags: [],
-    iat: Math.floor(ports.now() / 1_000),
-  });
-  return { jwt: encodeJwt(claims, signer), key };
 }
