@@ -4,8 +4,16 @@ import { actorList } from "../../shared/contracts/auth/actors/actor-list.ts";
 import { managerActivate } from "../../shared/contracts/auth/manager/activate.ts";
 import { managerPrepare } from "../../shared/contracts/auth/manager/prepare.ts";
 import { managerRegister } from "../../shared/contracts/auth/manager/register.ts";
+import { managerRenew } from "../../shared/contracts/auth/manager/renew.ts";
+import { managerRenewRun } from "../../shared/contracts/auth/manager/renew-run.ts";
+import { managerRenewStanding } from "../../shared/contracts/auth/manager/renew-standing.ts";
+import { managerRetire } from "../../shared/contracts/auth/manager/retire.ts";
+import { managerSession } from "../../shared/contracts/auth/manager/session.ts";
+import { managerSessionEnd } from "../../shared/contracts/auth/manager/session-end.ts";
+import { managerTransferReader } from "../../shared/contracts/auth/manager/transfer-reader.ts";
 import { runAdmit } from "../../shared/contracts/auth/runs/run-admit.ts";
 import { runAttempt } from "../../shared/contracts/auth/runs/run-attempt.ts";
+import { runOperator } from "../../shared/contracts/auth/runs/run-operator.ts";
 import { runRevoke } from "../../shared/contracts/auth/runs/run-revoke.ts";
 import type { Operation } from "../../shared/contracts/operation.ts";
 import type { Endpoint } from "../host/handler.ts";
@@ -15,8 +23,16 @@ import type { AuthContext } from "./context.ts";
 import { handleManagerActivate } from "./manager/activate.ts";
 import { handleManagerPrepare } from "./manager/prepare.ts";
 import { handleManagerRegister } from "./manager/register.ts";
+import { handleManagerRenew } from "./manager/renew.ts";
+import { handleManagerRenewRun } from "./manager/renew-run.ts";
+import { handleManagerRenewStanding } from "./manager/renew-standing.ts";
+import { handleManagerRetire } from "./manager/retire.ts";
+import { handleManagerSession } from "./manager/session.ts";
+import { handleManagerSessionEnd } from "./manager/session-end.ts";
+import { handleManagerTransferReader } from "./manager/transfer-reader.ts";
 import { handleRunAdmit } from "./runs/run-admit.ts";
 import { handleRunAttempt } from "./runs/run-attempt.ts";
+import { handleRunOperator } from "./runs/run-operator.ts";
 import { handleRunRevoke } from "./runs/run-revoke.ts";
 import { type AuthHandler, authEndpoint } from "./visit.ts";
 
@@ -32,9 +48,17 @@ const HANDLERS: readonly Bound[] = [
   bind(runAdmit, handleRunAdmit),
   bind(runRevoke, handleRunRevoke),
   bind(runAttempt, handleRunAttempt),
+  bind(runOperator, handleRunOperator),
   bind(managerPrepare, handleManagerPrepare),
   bind(managerRegister, handleManagerRegister),
   bind(managerActivate, handleManagerActivate),
+  bind(managerRenew, handleManagerRenew),
+  bind(managerTransferReader, handleManagerTransferReader),
+  bind(managerRenewStanding, handleManagerRenewStanding),
+  bind(managerRenewRun, handleManagerRenewRun),
+  bind(managerSession, handleManagerSession),
+  bind(managerSessionEnd, handleManagerSessionEnd),
+  bind(managerRetire, handleManagerRetire),
   bind(actorGrant, handleActorGrant),
   bind(actorList, handleActorList),
 ];

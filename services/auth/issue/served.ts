@@ -12,6 +12,25 @@ import { registeredContract } from "../registration/contracts.ts";
 import type { ManagingVisit } from "../visit.ts";
 import { type Observed, observe } from "./observe.ts";
 
+type Visit = ManagingVisit<{ instanceId: Uid }>;
+
+/** A request that is being served: its observation is taken once, however often the checks run. */
+export interface Served {
+  readonly subject: string;
+  observed(visit: Visit): Promise<Observed>;
+}
+
+export function servedRequest(subject: string): Served {
+  let taken: Promise<Observed> | undefined;
+  return {
+    subject,
+    observed(visit) {
+      taken ??= observe(visit, subject);
+      return taken;
+    },
+  };
+}
+
 export interface Serving {
   readonly command: "run-resume" | "run-answer";
   /** Whose run it is; the scope `supervise` does not override it. */
@@ -23,26 +42,17 @@ export interface Serving {
 const denied = (message: string, details: AuthorityError["details"] = []): AuthorityError =>
   new AuthorityError("permission-denied", message, { details });
 
-export async function checkServed(
-  visit: ManagingVisit<{ instanceId: Uid }>,
-  gate: Entry<EpGate>,
-  served: string,
-  serving: Serving,
-): Promise<void> {
-  const subject = servedSubject(visit, served, serving);
-  const observed = await observe(visit, served);
+export async function checkServed(visit: Visit, gate: Entry<EpGate>, served: Served, serving: Serving): Promise<void> {
+  const subject = servedSubject(visit, served.subject, serving);
+  const observed = await served.observed(visit);
   if (!serving.agrees(observed)) throw denied("the served request asks for something else");
   assertBound(visit, gate, observed);
   await assertDeclared(visit, gate, serving, observed);
   if (subject.caller.owner !== serving.owner) throw denied("the served request is another owner's");
-  await assertAuthority(visit, subject, served, serving);
+  await assertAuthority(visit, subject, served.subject, serving);
 }
 
-function servedSubject(
-  { context, args }: ManagingVisit<{ instanceId: Uid }>,
-  served: string,
-  serving: Serving,
-): RequestSubject {
+function servedSubject({ context, args }: Visit, served: string, serving: Serving): RequestSubject {
   const subject = parseSubject(served);
   const fits =
     subject?.space === context.space &&
@@ -55,7 +65,7 @@ function servedSubject(
   return subject;
 }
 
-function assertBound({ args }: ManagingVisit<{ instanceId: Uid }>, gate: Entry<EpGate>, { bind }: Observed): void {
+function assertBound({ args }: Visit, gate: Entry<EpGate>, { bind }: Observed): void {
   if (!bind) return;
   if (bind.instanceId !== args.instanceId || bind.epoch !== gate.value.processEpoch) {
     throw denied("the served request was bound to another incarnation");
@@ -64,7 +74,7 @@ function assertBound({ args }: ManagingVisit<{ instanceId: Uid }>, gate: Entry<E
 
 /** V5: the digests are those that this instance registered. */
 async function assertDeclared(
-  { context, args, work }: ManagingVisit<{ instanceId: Uid }>,
+  { context, args, work }: Visit,
   gate: Entry<EpGate>,
   { command }: Serving,
   observed: Observed,
@@ -85,7 +95,7 @@ async function assertDeclared(
 
 /** V7 to V9: issued authority that permits the subject, or an agent answering on the older rail. */
 async function assertAuthority(
-  { context, work }: ManagingVisit<unknown>,
+  { context, work }: Visit,
   { caller, generation }: RequestSubject,
   served: string,
   { command }: Serving,

@@ -64,6 +64,15 @@ const coordinates = (gate: EpGate, args: ManagerArgs, owner: Owner, actor: strin
   processEpoch: gate.processEpoch,
 });
 
+/** R4: the epoch that a request names, where it names one, is the one under which the instance serves. */
+export function assertEpoch(instanceId: Uid, { value }: Entry<EpGate>, claimed: number | undefined): void {
+  const { processEpoch } = value;
+  if (claimed === undefined || claimed === processEpoch) return;
+  throw new AuthorityError("conflict", "this instance serves under another epoch", {
+    details: [{ kind: "ai.cotal.auth.incarnation", instanceId, epoch: processEpoch }],
+  });
+}
+
 /**
  * R1 to R5. `owner` and `actor` are the holder's, unless somebody else may act for the instance (`run-revoke`).
  * Returns the gate that the decision is fenced on.
@@ -77,13 +86,8 @@ export async function checkRegistration(
     throw denied("this is another account");
   }
   const gate = await openGate(visit, owner);
-  const { processEpoch } = gate.value;
-  for (const claimed of [args.processEpoch, args.serveEpoch]) {
-    if (claimed === undefined || claimed === processEpoch) continue;
-    throw new AuthorityError("conflict", "this instance serves under another epoch", {
-      details: [{ kind: "ai.cotal.auth.incarnation", instanceId: args.instanceId, epoch: processEpoch }],
-    });
-  }
+  assertEpoch(args.instanceId, gate, args.processEpoch);
+  assertEpoch(args.instanceId, gate, args.serveEpoch);
   const current = coordinates(gate.value, args, owner, actor);
   const proven = context.data.proofKeys.filter((key) =>
     sameProof(args.registrationProof, currentRegistrationProof(current, key)),

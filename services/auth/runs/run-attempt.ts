@@ -5,12 +5,13 @@ import { isEnded, type RunStatus, runStatusRows } from "../../../shared/rows/mes
 import type { RunId } from "../../../shared/tokens.ts";
 import { MANAGER } from "../context.ts";
 import { issue } from "../issue/issue.ts";
-import { checkServed } from "../issue/served.ts";
+import { checkServed, servedRequest } from "../issue/served.ts";
 import { checkRegistration } from "../registration/check.ts";
 import { type AuthHandler, managing, type Visit } from "../visit.ts";
 import { admitted, notRevoked } from "./admitted.ts";
 import { runCredentials } from "./credentials.ts";
 import { evictRun, revokeRunRows } from "./earlier.ts";
+import { attemptEcho } from "./echo.ts";
 
 export const handleRunAttempt: AuthHandler<typeof runAttempt> = async (given) => {
   const visit = managing(given);
@@ -18,19 +19,17 @@ export const handleRunAttempt: AuthHandler<typeof runAttempt> = async (given) =>
   const { attempt } = args;
   const { runId, driverId, mediatorId } = attempt;
   visit.note({ runId });
-  let servedOnce = false;
+  const served = attempt.served === undefined ? undefined : servedRequest(attempt.served);
   const issued = await issue(visit, {
     async plan(current) {
       const gate = await checkRegistration(current);
       const admission = await admitted(current, runId, args.instanceId);
-      // The observation that a first run of these checks took still stands in the second.
-      if (attempt.served !== undefined && !servedOnce) {
-        await checkServed(current, gate, attempt.served, {
+      if (served) {
+        await checkServed(current, gate, served, {
           command: "run-resume",
           owner: admission.value.caller.owner,
           agrees: (observed) => observed.runId === runId,
         });
-        servedOnce = true;
       }
       await nextInLine(current, attempt);
       const names = { driver: "driver", mediator: "mediator" };
@@ -45,23 +44,10 @@ export const handleRunAttempt: AuthHandler<typeof runAttempt> = async (given) =>
   const keys = new Set<string | undefined>([driverId, mediatorId]);
   const earlier = await revokeRunRows(visit, args.instanceId, runId, (row) => !keys.has(row.credentialKey));
   if (earlier.length > 0) await evictRun(visit, holder.owner, runId);
-  const { v, kind, space, actor, instanceId, managerLifecycleUid, requestId } = args;
-  const { registrationProof, accountPublicKey, processEpoch, identities } = args;
   const { driver, mediator } = issued.credentials;
   if (!driver || !mediator) throw new TypeError("an attempt issues a driver and a mediator");
   return {
-    v,
-    kind,
-    space,
-    owner: holder.owner,
-    actor,
-    instanceId,
-    managerLifecycleUid,
-    requestId,
-    registrationProof,
-    accountPublicKey,
-    processEpoch,
-    identities,
+    ...attemptEcho(visit),
     attempt,
     credentials: { driver, mediator },
   };
