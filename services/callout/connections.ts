@@ -3,10 +3,9 @@ import type { NatsConnection } from "@nats-io/transport-node";
 import type { Creds } from "../../shared/credentials/creds.ts";
 import { type KeyPair, keyPairFromSeed } from "../../shared/credentials/nkeys.ts";
 import { SelfSigned } from "../../shared/credentials/self-signed.ts";
-import { isAuthorityError } from "../../shared/errors.ts";
-import { CALLOUT, LIFE, PEER_WAIT } from "../../shared/limits.ts";
+import { CALLOUT, LIFE } from "../../shared/limits.ts";
 import { RenewedConnection } from "../../shared/nats/renewed.ts";
-import { jitter } from "../../shared/ports.ts";
+import { patiently } from "../../shared/patience.ts";
 import type { AccountNkey, Uid } from "../../shared/tokens.ts";
 import type { ServiceDeps } from "../service.ts";
 
@@ -49,30 +48,13 @@ export async function openConnections(
     });
     const everyMs = (LIFE.selfS * 1_000) / 2;
     const renewed = { owned, label, user: () => own.user(), everyMs, lingerMs: CALLOUT.answerMs, ports, log };
-    return whenAvailable(deps, () => RenewedConnection.open(renewed));
+    return patiently(deps, () => RenewedConnection.open(renewed));
   };
   const authority = await open("store:callout", "store", signers.authority);
   const work = await open("work:callout", "work", signers.space);
   const user = { jwt: creds.jwt, key: keyPairFromSeed(creds.seed) };
-  const serving = await whenAvailable(deps, () =>
+  const serving = await patiently(deps, () =>
     owned.open("callout", { name: "callout", user: () => user, reconnect: true, log }),
   );
   return { serving, authority, space: work };
-}
-
-/** Waits for a broker or a stream that is not there yet, until the start is given up. */
-export async function whenAvailable<T>(
-  { ports, signal, log }: Pick<CalloutDeps, "ports" | "signal" | "log">,
-  work: () => Promise<T>,
-): Promise<T> {
-  for (let attempt = 0; ; attempt += 1) {
-    try {
-      return await work();
-    } catch (error) {
-      if (!isAuthorityError(error, "unavailable") || signal.aborted) throw error;
-      log.info({ reason: error.reason }, "waiting");
-      await ports.sleep(jitter(ports, PEER_WAIT, attempt), signal).catch(() => {});
-      if (signal.aborted) throw error;
-    }
-  }
 }

@@ -4,6 +4,7 @@ import { keyPairFromSeed } from "../../shared/credentials/nkeys.ts";
 import { unavailable } from "../../shared/errors.ts";
 import { CALLOUT } from "../../shared/limits.ts";
 import { runCloseSteps } from "../../shared/nats/owned.ts";
+import { patiently } from "../../shared/patience.ts";
 import { newUid, type Ports } from "../../shared/ports.ts";
 import { type Trust, trustRows } from "../../shared/rows/connect.ts";
 import { decodeCreds, loadSecret, SECRET } from "../../shared/secrets/keys.ts";
@@ -12,10 +13,10 @@ import { proveShapes } from "../../shared/store/shape.ts";
 import { Store } from "../../shared/store/store.ts";
 import type { StreamAccount, StreamName } from "../../shared/store/streams.ts";
 import { ownWork } from "../../shared/work.ts";
+import { Guard, watched } from "../host/guard.ts";
 import type { EndReason, RunningService } from "../service.ts";
 import { CONNECT_STEPS, type Reach } from "./checks.ts";
-import { type CalloutConnections, type CalloutDeps, openConnections, whenAvailable } from "./connections.ts";
-import { Guard, watched } from "./guard.ts";
+import { type CalloutConnections, type CalloutDeps, openConnections } from "./connections.ts";
 import { type ServedCallout, serveCallout } from "./serve.ts";
 import { ServerKeys } from "./server-keys.ts";
 
@@ -46,7 +47,7 @@ async function start(deps: CalloutDeps): Promise<RunningService> {
   const connection = (of: StreamAccount) => connections[of].current();
   const warn = (fields: Readonly<Record<string, unknown>>, message: string) => log.warn(fields, message);
   const prove = () => proveShapes({ space, connection, warn }, STREAMS);
-  await whenAvailable(deps, prove);
+  await patiently(deps, prove);
 
   const store = new Store({
     space,

@@ -8,12 +8,12 @@ import { keyPairFromSeed } from "../../shared/credentials/nkeys.ts";
 import { CUSTODIAN } from "../../shared/limits.ts";
 import type { User } from "../../shared/nats/connect.ts";
 import { runCloseSteps } from "../../shared/nats/owned.ts";
+import { patiently } from "../../shared/patience.ts";
 import { newUid } from "../../shared/ports.ts";
 import { loadCreds, loadSecret, SECRET } from "../../shared/secrets/keys.ts";
 import { Guard, watched } from "../host/guard.ts";
 import { PublishedUsers } from "../host/provisioned.ts";
 import { type Served, serveService } from "../host/serve.ts";
-import { whenAvailable } from "../host/when-available.ts";
 import type { EndReason, RunningService, ServiceDeps } from "../service.ts";
 import { attribute } from "./attribute.ts";
 import { ASKER, admitAsker } from "./callers.ts";
@@ -101,7 +101,7 @@ async function start(deps: CustodianDeps, limits: CustodianLimits): Promise<Runn
 function open(deps: CustodianDeps, label: "work:custodian" | "system", creds: Creds): Promise<NatsConnection> {
   const user: User = { jwt: creds.jwt, key: keyPairFromSeed(creds.seed) };
   const { owned, log } = deps;
-  return whenAvailable(deps, () => owned.open(label, { name: label, user: () => user, reconnect: true, log }));
+  return patiently(deps, () => owned.open(label, { name: label, user: () => user, reconnect: true, log }));
 }
 
 const inboxOf = ({ seed }: Creds): string => `_INBOX_${keyPairFromSeed(seed).public}`;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { Guard, type Watched } from "../../../services/callout/guard.ts";
 import { startCallout } from "../../../services/callout/start.ts";
+import { Guard, type Watched } from "../../../services/host/guard.ts";
 import { AuthorityError, unavailable } from "../../../shared/errors.ts";
 import { runCloseSteps } from "../../../shared/nats/owned.ts";
 import { type Ports, systemPorts } from "../../../shared/ports.ts";
