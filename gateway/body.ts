@@ -58,7 +58,8 @@ async function readBody(incoming: IncomingMessage, ports: Ports): Promise<Uint8A
   }
 }
 
-const tooLarge = (): HttpFault => new HttpFault(413, "bad-request", "the body is larger than 65536 bytes", CLOSE);
+const tooLarge = (): HttpFault =>
+  new HttpFault(413, "bad-request", `the body is larger than ${GATEWAY.maxBody} bytes`, CLOSE);
 const broken = (): HttpFault => new HttpFault(400, "bad-request", "the body did not arrive", CLOSE);
 
 /** A member that must be text: what it may say is the service's to judge. */

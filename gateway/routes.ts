@@ -6,7 +6,7 @@ import { jwks } from "../shared/contracts/exchange/jwks.ts";
 import { operationOfHttp } from "../shared/contracts/http.ts";
 import type { Operation } from "../shared/contracts/operation.ts";
 import type { JsonObject } from "../shared/envelope.ts";
-import { GATEWAY } from "../shared/limits.ts";
+import { BEARER, GATEWAY } from "../shared/limits.ts";
 import type { Face } from "../shared/views.ts";
 import { textMember } from "./body.ts";
 import { HttpFault } from "./problem.ts";
@@ -45,11 +45,11 @@ export const probe: Forwarded = { operation: jwks, args: {} };
 export const ROUTES: readonly Route[] = [
   route({ method: "GET", path: "/health", health: "live", forward: () => probe }),
   route({ method: "GET", path: "/ready", faces: ["loopback"], health: "ready", forward: () => probe }),
-  route({ method: "GET", path: "/jwks", cacheControl: "public, max-age=300", forward: () => probe }),
+  route({ method: "GET", path: "/jwks", cacheControl: `public, max-age=${BEARER.jwksAgeS}`, forward: () => probe }),
   route({
     method: "GET",
     path: "/.well-known/cotal-mesh",
-    cacheControl: "public, max-age=60",
+    cacheControl: `public, max-age=${BEARER.discoveryAgeS}`,
     forward: () => ({ operation: discovery, args: {} }),
   }),
   route({ method: "POST", path: "/exchange", forward: exchange }),

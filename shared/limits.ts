@@ -208,6 +208,15 @@ export const LAUNCH = {
 /** Managers and agents (operations §6, §8). */
 export const MANAGER = { gatesPerOwner: 64, goalEntries: 4_096, uidTries: 4, activationTries: 3 } as const;
 
+/** Assignments (operations §11): ms that a supervisor's may be ahead; commits decided again when rows moved. */
+export const ASSIGNMENT = { maxAheadMs: 30 * 86_400_000, tries: 3 } as const;
+
+/** Root renewals (operations §10): commits decided again when rows moved. */
+export const RENEWAL = { tries: 3 } as const;
+
+/** Maintenance (operations §7): ms kept for the answer when the custodian's does not come. */
+export const MAINTENANCE = { answerMs: 250 } as const;
+
 /** The custodian (lifecycles §2). */
 export const CUSTODIAN = {
   /** replies collected and servers walked; more make a sweep incomplete */
@@ -265,11 +274,11 @@ export const BEARER = {
   rereadMs: 5_000,
   /** ms between looks at `issuer.json` and `trust` */
   issuerMs: 30_000,
-  /** seconds that others may keep a published JWKS */
+  /** seconds that others may keep a published JWKS, and the discovery bundle */
   jwksAgeS: 300,
+  discoveryAgeS: 60,
   /** hops of an attenuation walk (identity §6) */
   maxHops: 16,
-  maxAgentToken: 4_096,
 } as const;
 
 /** The auth callout (identity §9). */
@@ -312,3 +321,22 @@ export const RUNS = { evictMs: 10_000 } as const;
 
 /** Registration of `auth` (wire §8): ms for one try of the ceremony, which waits for an eviction, and for one step. */
 export const REGISTRATION = { ceremonyMs: 60_000, stepMs: 15_000 } as const;
+
+/** Barriers, draining and the plane claim (lifecycles §1 to §5). */
+export const BARRIER = {
+  /** retirements under way on the holder of the claim */
+  atOnce: 8,
+  /** ms for one step of a retirement, and for one try for the claim */
+  stepMs: 60_000,
+  /** ms before its deadline at which a caller is told that the retirement is not confirmed */
+  tellMs: 1_000,
+  /** principals that a stage row names: more would not fit into one row */
+  reported: 512,
+  /** whole scans of a lifecycle's obligations within one draining */
+  drainPasses: 8,
+  /** rows that a refusal names, and characters of their keys together: details are bounded (wire §5) */
+  blockedRows: 8,
+  blockedChars: 1_200,
+  /** ms for which what may be missed is tried: the eviction of an ended instance */
+  endEvictMs: 30_000,
+} as const;
