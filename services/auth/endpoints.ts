@@ -1,6 +1,19 @@
 /** Every operation of `auth` with its handler: the service's one list. */
 import { actorGrant } from "../../shared/contracts/auth/actors/actor-grant.ts";
 import { actorList } from "../../shared/contracts/auth/actors/actor-list.ts";
+import { actorRenew } from "../../shared/contracts/auth/actors/actor-renew.ts";
+import { managerAuthorizeAdmin } from "../../shared/contracts/auth/agents/authorize-admin.ts";
+import { agentEnroll } from "../../shared/contracts/auth/agents/enroll.ts";
+import { agentPrepareRetirement } from "../../shared/contracts/auth/agents/prepare-retirement.ts";
+import { agentRuntimeCreate } from "../../shared/contracts/auth/agents/runtime-create.ts";
+import { agentRuntimeStatus } from "../../shared/contracts/auth/agents/runtime-status.ts";
+import { managerScanGoals } from "../../shared/contracts/auth/agents/scan-goals.ts";
+import { agentValidateRetained } from "../../shared/contracts/auth/agents/validate-retained.ts";
+import { platformAssign } from "../../shared/contracts/auth/assignments/platform-assign.ts";
+import { platformControl } from "../../shared/contracts/auth/assignments/platform-control.ts";
+import { supervisorAssign } from "../../shared/contracts/auth/assignments/supervisor-assign.ts";
+import { supervisorAuthority } from "../../shared/contracts/auth/assignments/supervisor-authority.ts";
+import { managerMaintainEvict } from "../../shared/contracts/auth/maintain/evict.ts";
 import { managerActivate } from "../../shared/contracts/auth/manager/activate.ts";
 import { managerPrepare } from "../../shared/contracts/auth/manager/prepare.ts";
 import { managerRegister } from "../../shared/contracts/auth/manager/register.ts";
@@ -19,7 +32,21 @@ import type { Operation } from "../../shared/contracts/operation.ts";
 import type { Endpoint } from "../host/handler.ts";
 import { handleActorGrant } from "./actors/actor-grant.ts";
 import { handleActorList } from "./actors/actor-list.ts";
+import { handleActorRenew } from "./actors/actor-renew.ts";
+import { handleManagerAuthorizeAdmin } from "./agents/authorize-admin.ts";
+import { handleAgentEnroll } from "./agents/enroll.ts";
+import { handleAgentPrepareRetirement } from "./agents/prepare-retirement.ts";
+import { handleAgentRuntimeCreate } from "./agents/runtime-create.ts";
+import { handleAgentRuntimeStatus } from "./agents/runtime-status.ts";
+import { handleManagerScanGoals } from "./agents/scan-goals.ts";
+import { handleAgentValidateRetained } from "./agents/validate-retained.ts";
+import type { Inner } from "./assignments/door.ts";
+import { handlePlatformAssign } from "./assignments/platform-assign.ts";
+import { handlePlatformControl } from "./assignments/platform-control.ts";
+import { handleSupervisorAssign } from "./assignments/supervisor-assign.ts";
+import { handleSupervisorAuthority } from "./assignments/supervisor-authority.ts";
 import type { AuthContext } from "./context.ts";
+import { handleManagerMaintainEvict } from "./maintain/evict.ts";
 import { handleManagerActivate } from "./manager/activate.ts";
 import { handleManagerPrepare } from "./manager/prepare.ts";
 import { handleManagerRegister } from "./manager/register.ts";
@@ -37,12 +64,15 @@ import { handleRunRevoke } from "./runs/run-revoke.ts";
 import { type AuthHandler, authEndpoint } from "./visit.ts";
 
 /** A handler bound to its declaration, before there is a context. */
-type Bound = (context: AuthContext) => Endpoint;
+interface Bound extends Inner {
+  endpoint(context: AuthContext): Endpoint;
+}
 
-const bind =
-  <O extends Operation>(operation: O, handle: AuthHandler<O>): Bound =>
-  (context) =>
-    authEndpoint(context, operation, handle);
+const bind = <O extends Operation>(operation: O, handle: AuthHandler<O>): Bound => ({
+  operation,
+  handle,
+  endpoint: (context) => authEndpoint(context, operation, handle),
+});
 
 const HANDLERS: readonly Bound[] = [
   bind(runAdmit, handleRunAdmit),
@@ -59,8 +89,26 @@ const HANDLERS: readonly Bound[] = [
   bind(managerSession, handleManagerSession),
   bind(managerSessionEnd, handleManagerSessionEnd),
   bind(managerRetire, handleManagerRetire),
+  bind(managerMaintainEvict, handleManagerMaintainEvict),
+  bind(managerScanGoals, handleManagerScanGoals),
+  bind(managerAuthorizeAdmin, handleManagerAuthorizeAdmin),
+  bind(agentValidateRetained, handleAgentValidateRetained),
+  bind(agentRuntimeCreate, handleAgentRuntimeCreate),
+  bind(agentRuntimeStatus, handleAgentRuntimeStatus),
+  bind(agentEnroll, handleAgentEnroll),
+  bind(agentPrepareRetirement, handleAgentPrepareRetirement),
   bind(actorGrant, handleActorGrant),
+  bind(actorRenew, handleActorRenew),
   bind(actorList, handleActorList),
+  bind(platformAssign, handlePlatformAssign),
+  bind(supervisorAssign, handleSupervisorAssign),
 ];
 
-export const authEndpoints = (context: AuthContext): Endpoint[] => HANDLERS.map((bound) => bound(context));
+/** Their inner requests are those of the list. */
+const DOORS: readonly Bound[] = [
+  bind(platformControl, handlePlatformControl(HANDLERS)),
+  bind(supervisorAuthority, handleSupervisorAuthority(HANDLERS)),
+];
+
+export const authEndpoints = (context: AuthContext): Endpoint[] =>
+  [...HANDLERS, ...DOORS].map((bound) => bound.endpoint(context));

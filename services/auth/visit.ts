@@ -59,6 +59,16 @@ function nkeysOf(args: unknown): string[] {
   return found;
 }
 
+/** From the holder on: the log's fields, C3 to C5, the handler. A door comes here with its inner request. */
+export async function proceed<Args, Result>(
+  visit: Visit<Args>,
+  { handle }: { handle(visit: Visit<Args>): Promise<Result> },
+): Promise<Result> {
+  visit.note(seen(visit));
+  commonChecks(visit);
+  return handle(visit);
+}
+
 export function authEndpoint<O extends Operation>(
   context: AuthContext,
   operation: O,
@@ -68,10 +78,7 @@ export function authEndpoint<O extends Operation>(
     operation,
     handle: async (request: Request<Input<O>>) => {
       const holder = await resolveHolder(context, request, operation);
-      const visit: Visit<Input<O>> = { ...request, context, holder, operation };
-      request.note(seen(visit));
-      commonChecks(visit);
-      return handle(visit);
+      return proceed<Input<O>, Output<O>>({ ...request, context, holder, operation }, { handle });
     },
   };
 }

@@ -1,5 +1,6 @@
 /** What a client needs to know before its first login, from settings alone (identity §10). */
 import type { Static } from "typebox";
+import { baseUrl } from "../../shared/base-url.ts";
 import { discovery } from "../../shared/contracts/exchange/discovery.ts";
 import { unavailable } from "../../shared/errors.ts";
 import type { IdpPin } from "../../shared/secrets/pins.ts";
@@ -47,9 +48,3 @@ const publicPin = ({ url, issuer, audience, jwksUri }: IdpPin) => ({
   audience,
   ...(jwksUri === undefined ? {} : { jwksUri }),
 });
-
-/** Without query and fragment, path prefix kept, ready to be appended to. */
-function baseUrl(text: string): string {
-  const { origin, pathname } = new URL(text);
-  return `${origin}${pathname}`.replace(/\/+$/, "");
-}

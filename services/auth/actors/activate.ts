@@ -38,8 +38,11 @@ export interface Activation {
    * Reads both rows and decides whether this grant may be made: a row to answer with, or what it replaces.
    * Runs again where the commit was lost.
    */
-  decide(): Promise<{ readonly replay: Entry<ActorRow> } | Before>;
+  decide(): Promise<Decision>;
 }
+
+/** Fences of a decision stand in place of the activation's: they are as fresh as what was read for it. */
+export type Decision = { readonly replay: Entry<ActorRow> } | (Before & { readonly fences?: ActivationFences });
 
 export async function readBefore(
   context: AuthContext,
@@ -93,8 +96,8 @@ export async function activate(context: AuthContext, activation: Activation, wor
 /** Pure: the five rows of an incarnation. */
 export function messages(
   context: Pick<AuthContext, "ports">,
-  { grant, managerInstance, fences }: Activation,
-  before: Before,
+  { grant, managerInstance, fences: given }: Activation,
+  { fences = given, ...before }: Exclude<Decision, { replay: unknown }>,
   row: ActorRow,
 ): Message[] {
   const { owner, actor, grantedBy } = grant;
