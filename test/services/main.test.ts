@@ -1,0 +1,67 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { freePorts } from "../kit/broker.ts";
+import { type Ground, startGround } from "../kit/ground.ts";
+
+const MAIN = fileURLToPath(new URL("../../services/main.ts", import.meta.url));
+
+let ground: Ground;
+const children = new Set<ChildProcess>();
+beforeAll(async () => {
+  ground = await startGround({ streams: false });
+});
+afterAll(async () => {
+  for (const child of children) child.kill("SIGKILL");
+  await ground.stop();
+});
+
+function serve(...args: string[]) {
+  const child = spawn(process.execPath, ["--import", "tsx", MAIN, ...args], { stdio: ["ignore", "pipe", "pipe"] });
+  children.add(child);
+  const exit = once(child, "exit").then(([code]) => {
+    children.delete(child);
+    return code as number | null;
+  });
+  let log = "";
+  child.stderr.setEncoding("utf8").on("data", (text) => {
+    log += text;
+  });
+  const line = once(createInterface({ input: child.stdout }), "line").then(([text]) => JSON.parse(text));
+  line.catch(() => {});
+  return { child, exit, line, log: () => log };
+}
+
+const here = () => ["--state", ground.stateDir, "--servers", ground.servers.join(",")];
+
+describe("a service process", () => {
+  it("says when it serves, ignores SIGHUP, and exits 0 on SIGTERM", async () => {
+    const [metrics] = await freePorts(1);
+    const { child, exit, line, log } = serve(...here(), "--services", "custodian", "--metrics-port", String(metrics));
+    expect(await line).toMatchObject({ ready: true, pid: child.pid, services: ["custodian"] });
+    child.kill("SIGHUP");
+    const text = await (await fetch(`http://127.0.0.1:${metrics}/metrics`)).text();
+    expect(text).toContain("authority_ready 1");
+    child.kill("SIGTERM");
+    expect(await exit).toBe(0);
+    expect(log()).toContain('"msg":"closed"');
+  });
+
+  it("can be stopped while it waits for a broker", async () => {
+    const [port] = await freePorts(1);
+    const { child, exit, log } = serve(
+      ...["--state", ground.stateDir, "--services", "custodian"],
+      ...["--servers", `nats://127.0.0.1:${port}`],
+    );
+    await expect.poll(log, { timeout: 20_000 }).toContain("waiting");
+    child.kill("SIGTERM");
+    expect(await exit).toBe(0);
+  });
+
+  it("exits 2 where nothing can help: a wrong flag, inputs that may not be together", async () => {
+    const exits = [serve(...here(), "--verbose"), serve(...here(), "--services", "custodian,auth")];
+    expect(await Promise.all(exits.map(({ exit }) => exit))).toEqual([2, 2]);
+  });
+});
