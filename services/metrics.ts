@@ -9,20 +9,26 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom
 export const registry = new Registry();
 
 /** Every request that was answered, refused or dropped. */
-export const requests = new Counter({
+const requests = new Counter({
   name: "authority_requests_total",
   help: "Requests by service, operation and code (ok, an error code, or dropped)",
   labelNames: ["service", "op", "code"],
   registers: [registry],
 });
 
-export const requestSeconds = new Histogram({
+const requestSeconds = new Histogram({
   name: "authority_request_seconds",
   help: "Seconds from delivery to reply",
   labelNames: ["service", "op"],
   buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60],
   registers: [registry],
 });
+
+/** `code` is `ok`, an error code, or `dropped`. */
+export function countRequest({ service, name: op }: { service: string; name: string }, code: string, ms: number): void {
+  requests.inc({ service, op, code });
+  requestSeconds.observe({ service, op }, ms / 1_000);
+}
 
 export const ready = new Gauge({
   name: "authority_ready",

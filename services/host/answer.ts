@@ -7,6 +7,7 @@ import { AuthorityError, internal, textOf } from "../../shared/errors.ts";
 import { WIRE } from "../../shared/limits.ts";
 import type { Ports } from "../../shared/ports.ts";
 import { Effects, type Work } from "../../shared/work.ts";
+import { countRequest } from "../metrics.ts";
 import type { Endpoint, Request } from "./handler.ts";
 import { answerId, type Encoded, encodeRefusal, encodeSuccess, refusalOf, replyTarget } from "./reply.ts";
 import { Dropped, type Incoming, type Passage, type RoadSigns, walk } from "./road.ts";
@@ -48,13 +49,16 @@ export async function answer(answering: Answering, message: Incoming): Promise<v
     if (target !== undefined) answering.send(target, settled.reply);
     finish(settled.failure);
     void work.ended.then(() => passage.place?.release());
+    const ms = ports.monotonic() - arrived;
     fields.code = settled.failure?.code ?? "ok";
-    fields.ms = Math.round(ports.monotonic() - arrived);
+    fields.ms = Math.round(ms);
+    countRequest(signs.operation, settled.failure?.code ?? "ok", ms);
     log.info(fields, "request");
   } catch (error) {
     passage.place?.release();
     if (error instanceof Dropped) {
       finish({ dropped: error.why });
+      countRequest(signs.operation, "dropped", ports.monotonic() - arrived);
       log.warn({ op: signs.operation.name, dropped: error.why }, "dropped");
       return;
     }
