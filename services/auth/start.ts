@@ -73,11 +73,16 @@ async function start(deps: ServiceDeps): Promise<RunningService> {
   const connection = (of: StreamAccount) => connections[of].current();
   const warn = (fields: Readonly<Record<string, unknown>>, message: string) => log.warn(fields, message);
   const reader = { space, connection, warn };
-  const prove = () => proveShapes(reader, STREAMS);
+  const prove = async () => {
+    // In memory: a single server that was restarted has forgotten it (state §1).
+    await createMissing(reader, ["observations"]);
+    await proveShapes(reader, STREAMS);
+  };
   await patiently(deps, async () => {
     await createMissing(reader, STREAMS);
     await prove();
   });
+  deps.foundStore?.(); // what registration still waits for may take as long as it takes
 
   const store = new Store({
     space,
