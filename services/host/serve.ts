@@ -1,4 +1,5 @@
 /** Puts a service's endpoints on the rail as a NATS micro-service that nothing can throw into (wire §9). */
+import { setMaxListeners, setMaxListeners } from "node:events";
 import type { Msg, NatsConnection } from "@nats-io/nats-core";
 import { Svcm } from "@nats-io/services";
 import type { Logger } from "pino";
@@ -68,6 +69,7 @@ export async function serveService(options: ServiceOptions): Promise<Served> {
   const { space, service, connection, incarnation, contracts, ports, log } = options;
   const counters = options.counters ?? new Counters();
   const stopping = new AbortController();
+  setMaxListeners(0, stopping.signal); // one per request in flight
   const running = new Set<Promise<void>>();
   const framework = await new Svcm(connection).add({
     name: service,
