@@ -42,6 +42,8 @@ export interface TestSpace extends Ground {
   host(names: readonly HostedService[], change?: (service: HostedService) => DepsChange): Promise<Host>;
   /** As a provisioned user. */
   client(name: Caller): Promise<AuthorityClient>;
+  /** The triple of a provisioned user. */
+  provisioned(name: Caller): Promise<Triple>;
   /** As anybody, on a connection that may publish under any triple: what the broker would refuse is tried, too. */
   clientAs(caller: Triple): AuthorityClient;
   dataAccount(): Promise<AccountNkey>;
@@ -70,13 +72,17 @@ export async function startSpace(options: SpaceOptions = {}): Promise<TestSpace>
   const further: Host[] = [];
   const separate: ServiceDeps[] = [];
 
+  const provisioned = async (name: Caller): Promise<Triple> => {
+    const { seed } = await loadCreds(secrets, space, name);
+    const { owner, actor, uid } = provisionedUser(space, name, keyPairFromSeed(seed).public);
+    return { owner, actor, uid };
+  };
   const clientOf = async (name: Caller): Promise<AuthorityClient> => {
     const creds = await loadCreds(secrets, space, name);
     const key = keyPairFromSeed(creds.seed);
-    const { owner, actor, uid } = provisionedUser(space, name, key.public);
+    const caller = await provisioned(name);
     const connection = await enter(name, { jwt: creds.jwt, key });
-    const inboxPrefix = `_INBOX_${key.public}`;
-    return new AuthorityClient({ connection, space, caller: { owner, actor, uid }, inboxPrefix, name, ports });
+    return new AuthorityClient({ connection, space, caller, inboxPrefix: `_INBOX_${key.public}`, name, ports });
   };
   const stop = async (): Promise<void> => {
     await Promise.all([...hosts, ...further].map((host) => host.stop()));
@@ -106,6 +112,7 @@ export async function startSpace(options: SpaceOptions = {}): Promise<TestSpace>
         return host;
       },
       client: clientOf,
+      provisioned,
       clientAs: (caller) =>
         new AuthorityClient({
           connection: roots.space,
