@@ -1,5 +1,5 @@
 /** Puts a service's endpoints on the rail as a NATS micro-service that nothing can throw into (wire §9). */
-import { setMaxListeners, setMaxListeners } from "node:events";
+import { setMaxListeners } from "node:events";
 import type { Msg, NatsConnection } from "@nats-io/nats-core";
 import { Svcm } from "@nats-io/services";
 import type { Logger } from "pino";
