@@ -1,0 +1,60 @@
+/** Stops a call of the store half-way, so that a test does something in between; then it goes on as it would have. */
+import { vi } from "vitest";
+import { Store } from "../../shared/store/store.ts";
+
+export interface Pause {
+  /** Resolves once the call has come to where it stops. */
+  readonly reached: Promise<void>;
+  /** Lets it go on, and all others pass. */
+  resume(): void;
+}
+
+/** The first commit that writes a key with this prefix: before it is sent, or once it is acknowledged. */
+export function pauseCommit(prefix: string, where: "before" | "after" = "before"): Pause {
+  const { commit } = Store.prototype;
+  const { stop, pass } = barrier(() => spy.mockRestore());
+  const spy = vi.spyOn(Store.prototype, "commit").mockImplementation(async function (this: Store, messages, work) {
+    const meant = messages.some(({ key }) => key.startsWith(prefix));
+    if (meant && where === "before") await pass();
+    const revisions = await commit.call(this, messages, work);
+    if (meant && where === "after") await pass();
+    return revisions;
+  });
+  return stop;
+}
+
+/** The first read of this key, before it is sent. */
+export function pauseRead(key: string): Pause {
+  const { read } = Store.prototype;
+  const { stop, pass } = barrier(() => spy.mockRestore());
+  const spy = vi.spyOn(Store.prototype, "read").mockImplementation(async function (this: Store, of, work) {
+    if (of.key === key) await pass();
+    return read.call(this, of, work) as never;
+  });
+  return stop;
+}
+
+function barrier(undo: () => void): { stop: Pause; pass(): Promise<void> } {
+  const [came, goesOn] = [later(), later()];
+  return {
+    stop: {
+      reached: came.promise,
+      resume() {
+        undo();
+        goesOn.resolve();
+      },
+    },
+    pass() {
+      came.resolve();
+      return goesOn.promise;
+    },
+  };
+}
+
+function later(): { readonly promise: Promise<void>; resolve(): void } {
+  let resolve = (): void => {};
+  const promise = new Promise<void>((done) => {
+    resolve = done;
+  });
+  return { promise, resolve: () => resolve() };
+}
