@@ -274,7 +274,7 @@ function itIsFencedOnTheGate<O extends Operation>(given: Issuing<O>): void {
 /** Proof K as the authority computes it, over these coordinates. */
 export async function proofK(
   { secrets, space }: TestSpace,
-  manager: TestManager,
+  manager: Pick<TestManager, "person" | "envelope" | "coordinates">,
   actor: Actor,
   other: { readonly registrationRevision?: number; readonly processEpoch?: number } = {},
 ): Promise<string> {
