@@ -9,10 +9,15 @@ export interface WantedPort {
   readonly remedy: string;
 }
 
-/** One line of advice for each port that something listens on already. */
+/** One line of advice for each port that something listens on already, or two are to listen on. */
 export async function portsInUse(wanted: readonly WantedPort[]): Promise<string[]> {
   const lines: string[] = [];
-  for (const { port, purpose, remedy } of wanted) {
+  for (const [i, { port, purpose, remedy }] of wanted.entries()) {
+    const other = wanted.slice(0, i).find((earlier) => earlier.port === port);
+    if (other) {
+      lines.push(`port ${port} is wanted twice, for ${other.purpose} and for ${purpose}: ${remedy}`);
+      continue;
+    }
     if (await isFree(port)) continue;
     lines.push(
       `port ${port} (${purpose}) is in use: stop what listens there (\`lsof -i :${port}\` or \`ss -ltnp\` names it), or ${remedy}`,

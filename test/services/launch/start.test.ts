@@ -1,0 +1,77 @@
+import { once } from "node:events";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { lockState } from "../../../services/launch/lock.ts";
+import { parseStart } from "../../../services/launch/options.ts";
+import { portsInUse } from "../../../services/launch/tcp-ports.ts";
+import { freePorts } from "../../kit/broker.ts";
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "launch-"));
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+describe("before a start", () => {
+  it("a port that is in use is named, with what to do", async () => {
+    const server = createServer().listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as { port: number };
+    const [free = 0] = await freePorts(1);
+    const remedy = "choose another with --broker-port";
+    const lines = await portsInUse([
+      { port, purpose: "broker", remedy },
+      { port: free, purpose: "gateway", remedy: "none" },
+    ]);
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toMatch(new RegExp(`^port ${port} \\(broker\\) is in use: .*, or ${remedy}$`));
+    server.close();
+  });
+
+  it("a port that two are to listen on is named, too", async () => {
+    const [port = 0] = await freePorts(1);
+    const lines = await portsInUse([
+      { port, purpose: "gateway", remedy: "move it" },
+      { port, purpose: "identity provider", remedy: "move that" },
+    ]);
+    expect(lines).toEqual([`port ${port} is wanted twice, for gateway and for identity provider: move that`]);
+  });
+
+  it("a state folder has one launcher at a time", async () => {
+    const lock = await lockState(folder);
+    const file = join(folder, "launch.lock");
+    expect(await readFile(file, "utf8")).toBe(`${process.pid}\n`);
+    await writeFile(file, `${process.ppid}\n`);
+    await expect(lockState(folder)).rejects.toThrow(`in use by process ${process.ppid}`);
+    await lock.release();
+  });
+
+  it("the lock of a launcher that was killed is taken over", async () => {
+    await writeFile(join(folder, "launch.lock"), "999999999\n");
+    const lock = await lockState(folder);
+    await lock.release();
+    await expect(readFile(join(folder, "launch.lock"))).rejects.toThrow("ENOENT");
+  });
+
+  it("flags are checked", () => {
+    expect(parseStart(["--once", "--state", "/tmp/x", "--broker-port", "5222", "--replicas", "3"])).toMatchObject({
+      once: true,
+      json: false,
+      stateDir: "/tmp/x",
+      brokerPort: 5222,
+      replicas: 3,
+    });
+    for (const wrong of [
+      ["--broker-port", "70000"],
+      ["--replicas", "0"],
+      ["--gateway-port", "x"],
+      ["--verbose"],
+      ["more"],
+    ]) {
+      expect(() => parseStart(wrong)).toThrow();
+    }
+  });
+});
