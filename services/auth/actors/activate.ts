@@ -83,8 +83,8 @@ export async function activate(context: AuthContext, activation: Activation, wor
       const [revision = 0] = await context.store.commit(messages(context, activation, decided, row), work);
       return { key: actorRows.key({ owner: grant.owner, actor: grant.actor }), value: row, revision };
     } catch (error) {
-      await context.mailbox.remove(holder, work).catch(() => {}); // inert: no credential names them
-      if (!lostOn(error)) throw error;
+      if (!lostOn(error)) throw error; // it may have landed: then the durables are needed, else they are inert
+      await context.mailbox.remove(holder, work).catch(() => {});
       if (lostOn(error, uidRows.key({ uid }))) {
         draws += 1;
         if (draws >= TRIES.uidTries) throw unavailable("every drawn uid was taken", error, "not-executed");
