@@ -5,19 +5,19 @@ import { Store } from "../../shared/store/store.ts";
 export interface Pause {
   /** Resolves once the call has come to where it stops. */
   readonly reached: Promise<void>;
-  /** Lets it go on, and all others pass. */
+  /** Lets it go on. Other calls are never held. */
   resume(): void;
 }
 
 /** The first commit that writes a key with this prefix: before it is sent, or once it is acknowledged. */
 export function pauseCommit(prefix: string, where: "before" | "after" = "before"): Pause {
   const { commit } = Store.prototype;
-  const { stop, pass } = barrier(() => spy.mockRestore());
+  const { stop, claim, pass } = barrier(() => spy.mockRestore());
   const spy = vi.spyOn(Store.prototype, "commit").mockImplementation(async function (this: Store, messages, work) {
-    const meant = messages.some(({ key }) => key.startsWith(prefix));
-    if (meant && where === "before") await pass();
+    const first = messages.some(({ key }) => key.startsWith(prefix)) && claim();
+    if (first && where === "before") await pass();
     const revisions = await commit.call(this, messages, work);
-    if (meant && where === "after") await pass();
+    if (first && where === "after") await pass();
     return revisions;
   });
   return stop;
@@ -26,17 +26,24 @@ export function pauseCommit(prefix: string, where: "before" | "after" = "before"
 /** The first read of this key, before it is sent. */
 export function pauseRead(key: string): Pause {
   const { read } = Store.prototype;
-  const { stop, pass } = barrier(() => spy.mockRestore());
+  const { stop, claim, pass } = barrier(() => spy.mockRestore());
   const spy = vi.spyOn(Store.prototype, "read").mockImplementation(async function (this: Store, of, work) {
-    if (of.key === key) await pass();
+    if (of.key === key && claim()) await pass();
     return read.call(this, of, work) as never;
   });
   return stop;
 }
 
-function barrier(undo: () => void): { stop: Pause; pass(): Promise<void> } {
+function barrier(undo: () => void): { stop: Pause; claim(): boolean; pass(): Promise<void> } {
   const [came, goesOn] = [later(), later()];
+  let claimed = false;
   return {
+    /** True for the first who asks. */
+    claim() {
+      const first = !claimed;
+      claimed = true;
+      return first;
+    },
     stop: {
       reached: came.promise,
       resume() {
@@ -44,9 +51,9 @@ function barrier(undo: () => void): { stop: Pause; pass(): Promise<void> } {
         goesOn.resolve();
       },
     },
-    pass() {
+    async pass() {
       came.resolve();
-      return goesOn.promise;
+      await goesOn.promise;
     },
   };
 }
