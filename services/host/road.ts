@@ -35,7 +35,7 @@ export interface ProvisionedUsers {
 export interface Incoming {
   readonly subject: string;
   readonly reply: string;
-  readonly headers: MsgHdrs | undefined;
+  readonly headers: MsgHdrs | "unreadable" | undefined;
   readonly data: Uint8Array;
 }
 
@@ -96,9 +96,13 @@ const subjectForm: Step = (passage) => {
   passage.subject = subject;
 };
 
-/** JetStream answers, with a stored body, to whatever reply subject an asker named; its answers bear such headers. */
+/**
+ * JetStream answers, with a stored body, to whatever reply subject an asker named; its answers bear such headers. Of
+ * headers that cannot be read nobody can say that they do not.
+ */
 const notBrokerMade: Step = ({ message }) => {
   if (!message.headers) return;
+  if (message.headers === "unreadable") throw new Dropped("broker-made");
   if (message.headers.code !== 0 || message.headers.description !== "") throw new Dropped("broker-made");
   for (const name of message.headers.keys()) {
     if (name.toLowerCase().startsWith("nats-")) throw new Dropped("broker-made");

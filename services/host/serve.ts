@@ -13,7 +13,7 @@ import { type Answering, answer } from "./answer.ts";
 import { descriptor } from "./describe.ts";
 import type { Endpoint, Request } from "./handler.ts";
 import { Places } from "./places.ts";
-import type { Incarnation, ProvisionedUsers, RoadSigns, ServingState } from "./road.ts";
+import type { Incarnation, Incoming, ProvisionedUsers, RoadSigns, ServingState } from "./road.ts";
 import { EndpointStatistics, type FrameworkStatistics } from "./statistics.ts";
 
 export interface ServiceOptions {
@@ -161,9 +161,20 @@ export async function serveService(options: ServiceOptions): Promise<Served> {
   };
 }
 
-/** Reads what is needed at once: a malformed header must not throw later, in the framework. */
-function incoming(message: Msg) {
-  return { subject: message.subject, reply: message.reply ?? "", headers: message.headers, data: message.data };
+/**
+ * Reads what is needed at once and lets nothing out: the library decodes headers when they are asked for, and what it
+ * then throws over a malformed one would end its reader, and with it every endpoint of the connection.
+ */
+function incoming(message: Msg): Incoming {
+  return { subject: message.subject, reply: message.reply ?? "", headers: headersOf(message), data: message.data };
+}
+
+function headersOf(message: Msg): Incoming["headers"] {
+  try {
+    return message.headers;
+  } catch {
+    return "unreadable";
+  }
 }
 
 function endpointMetadata(operation: Operation, contracts: ContractSet): Record<string, string> {
