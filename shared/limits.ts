@@ -196,6 +196,8 @@ export const LAUNCH = {
   readyMs: 90_000,
   /** ms between SIGTERM and SIGKILL */
   stopMs: 30_000,
+  /** ms within which two signals are one */
+  oneSignalMs: 500,
   /** wait before a restart */
   restart: { firstMs: 250, maxMs: 5_000 },
   /** more restarts of one process than this within the window stop everything */

@@ -3,6 +3,7 @@ import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { CommanderError } from "commander";
 import { isAuthorityError, textOf } from "../../shared/errors.ts";
+import { LAUNCH } from "../../shared/limits.ts";
 import { systemPorts } from "../../shared/ports.ts";
 import { startGuard } from "./guard.ts";
 import { hintsFor } from "./hints.ts";
@@ -145,7 +146,7 @@ function failed(failure: ProcessFailed, plan: Plan, say: Report): number {
   return EXIT.failed;
 }
 
-/** Ctrl-C, SIGTERM and a closed terminal ask to stop; a second one does not wait. */
+/** Ctrl-C, SIGTERM and a closed terminal ask to stop; a second one does not wait. One Ctrl-C comes twice: npm hands it on, too. */
 class Interrupt {
   readonly asked: Promise<void>;
   was = false;
@@ -153,13 +154,17 @@ class Interrupt {
 
   constructor() {
     this.asked = new Promise((resolve) => {
+      let first = 0;
       const ask = (): void => {
-        if (this.was) {
+        const now = systemPorts.monotonic();
+        if (!this.was) {
+          this.was = true;
+          first = now;
+          resolve();
+        } else if (now - first > LAUNCH.oneSignalMs) {
           this.#second();
           process.exit(EXIT.interrupted);
         }
-        this.was = true;
-        resolve();
       };
       for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, ask);
     });
