@@ -7,6 +7,9 @@ import type { Ports } from "../../shared/ports.ts";
 import type { Store } from "../../shared/store/store.ts";
 import type { AccountNkey, EndpointLabel, Owner, Space, Uid } from "../../shared/tokens.ts";
 import type { Mailbox } from "./actors/mailbox.ts";
+import type { AfterStep } from "./barrier/kinds.ts";
+import type { PlaneClaim } from "./barrier/plane.ts";
+import type { Retirements } from "./barrier/retirements.ts";
 
 export const MANAGER = "manager" as string as EndpointLabel;
 export const AUTH = "auth" as string as EndpointLabel;
@@ -30,6 +33,9 @@ export interface AuthContext {
   /** Asks `exchange` and the custodian, as `local.auth`. */
   readonly peers: AuthorityClient;
   readonly mailbox: Mailbox;
+  /** Which replica runs retirements, and those that run in this one. */
+  readonly plane: Pick<PlaneClaim, "held" | "reason">;
+  readonly retirements: Pick<Retirements, "run">;
   /** The instance of this process. */
   readonly instanceId: Uid;
   /** The hosting incarnation, for `stage.startedBy`. */
@@ -39,4 +45,6 @@ export interface AuthContext {
   readonly publicUrl?: string;
   /** What everybody presents beside a bearer. */
   readonly sentinelCreds: string;
+  /** Told after each step of a barrier, which goes on once it has returned. */
+  readonly afterStep?: AfterStep;
 }

@@ -1,32 +1,31 @@
 /** Starts `auth`: own users, connections, streams, registration, then the subscriptions (lifecycles §8.1). */
-import { AuthorityClient } from "../../shared/client.ts";
 import { authDescribe } from "../../shared/contracts/auth/describe.ts";
 import { authContracts } from "../../shared/contracts/auth.ts";
 import { custodianContracts } from "../../shared/contracts/custodian.ts";
 import { exchangeContracts } from "../../shared/contracts/exchange.ts";
-import { type KeyPair, keyPairFromSeed } from "../../shared/credentials/nkeys.ts";
-import { SelfSigned } from "../../shared/credentials/self-signed.ts";
-import { isAuthorityError, unavailable } from "../../shared/errors.ts";
-import { LIFE, REGISTRATION, STOP } from "../../shared/limits.ts";
+import { keyPairFromSeed } from "../../shared/credentials/nkeys.ts";
+import { isAuthorityError } from "../../shared/errors.ts";
+import { REGISTRATION } from "../../shared/limits.ts";
 import { runCloseSteps } from "../../shared/nats/owned.ts";
-import { RenewedConnection } from "../../shared/nats/renewed.ts";
 import { patiently } from "../../shared/patience.ts";
 import { loadSecret, SECRET } from "../../shared/secrets/keys.ts";
 import { createMissing, proveShapes } from "../../shared/store/shape.ts";
 import { Store } from "../../shared/store/store.ts";
 import type { StreamAccount, StreamName } from "../../shared/store/streams.ts";
-import { type AccountNkey, Actor, type Uid } from "../../shared/tokens.ts";
 import { ownWork } from "../../shared/work.ts";
 import { Guard } from "../host/guard.ts";
 import { PublishedUsers } from "../host/provisioned.ts";
 import { Counters } from "../host/serve.ts";
 import type { EndReason, RunningService, ServiceDeps } from "../service.ts";
 import { Mailbox } from "./actors/mailbox.ts";
-import { AUTH, type AuthContext, LOCAL } from "./context.ts";
+import { PlaneClaim } from "./barrier/plane.ts";
+import { resumeWhileHeld } from "./barrier/resume.ts";
+import { Retirements } from "./barrier/retirements.ts";
+import { type Account, type AuthConnections, openConnections, peerClient, scanOf, storeOver } from "./connections.ts";
+import { AUTH, type AuthContext } from "./context.ts";
 import { authEndpoints } from "./endpoints.ts";
 import { publishContracts, registerSelf } from "./registration/own.ts";
 import { gateKey } from "./registration/registrar.ts";
-import { ScanConnection } from "./scan-connection.ts";
 import { Serving } from "./serving.ts";
 
 const STREAMS: readonly StreamName[] = [
@@ -41,9 +40,10 @@ const STREAMS: readonly StreamName[] = [
 ];
 const DESCRIPTION = "Decides who may connect, on which subjects and for how long, and takes it back.";
 
-export async function startAuth(deps: ServiceDeps): Promise<RunningService> {
+/** `afterStep` is told of each step of a barrier, and may end the process there. */
+export async function startAuth(deps: ServiceDeps, more: Pick<AuthContext, "afterStep"> = {}): Promise<RunningService> {
   try {
-    return await start(deps);
+    return await start(deps, more);
   } catch (error) {
     const steps = deps.owned.closeSteps("scan:", "work:auth", "store:auth", "serve:auth");
     await runCloseSteps(steps).catch((failure: unknown) => deps.log.warn({ err: failure }, "start not unwound"));
@@ -51,12 +51,7 @@ export async function startAuth(deps: ServiceDeps): Promise<RunningService> {
   }
 }
 
-interface Account {
-  readonly account: AccountNkey;
-  readonly signer: KeyPair;
-}
-
-async function start(deps: ServiceDeps): Promise<RunningService> {
+async function start(deps: ServiceDeps, more: Pick<AuthContext, "afterStep">): Promise<RunningService> {
   const { space, settings, secrets, files, ports, log } = deps;
   const { dataAccount, authorityAccount } = await loadSecret(secrets, space, SECRET.serviceKeys);
   const { pub: account, signingSeed, previousSeed } = dataAccount;
@@ -84,15 +79,10 @@ async function start(deps: ServiceDeps): Promise<RunningService> {
   });
   deps.foundStore?.(); // what registration still waits for may take as long as it takes
 
-  const store = new Store({
-    space,
-    ports,
-    connections: { authority: () => connection("authority"), space: () => connection("space") },
-    scanConnections: {
-      authority: () => connections.scans.authority.current(),
-      space: () => connections.scans.space.current(),
-    },
-  });
+  const store = storeOver(connections, { space, ports });
+  const peers = peerClient(deps, connections, instanceId);
+  const plane = new PlaneClaim({ store, peers, ports, scan: connections.scans.authority, log });
+  const retirements = new Retirements(plane);
   const context: AuthContext = {
     space,
     data,
@@ -100,24 +90,29 @@ async function start(deps: ServiceDeps): Promise<RunningService> {
     store,
     ports,
     log,
-    peers: peerClient(deps, connections.space, connections.peerInbox, instanceId),
+    peers,
     mailbox: new Mailbox({
       space,
       ...(settings.streams ? { streams: settings.streams } : {}),
-      connection: () => scanOf(connections.scans.space),
+      connection: () => scanOf(connections, "space"),
       ports,
     }),
+    plane,
+    retirements,
     instanceId,
     startedBy: deps.hostUid,
     ...(settings.streams ? { streams: settings.streams } : {}),
     ...(settings.gateway.publicUrl === undefined ? {} : { publicUrl: settings.gateway.publicUrl }),
     sentinelCreds: sentinel,
+    ...more,
   };
   const guard = new Guard({ connections: [connections.authority, connections.space], prove, ports, log });
   const provisioned = await PublishedUsers.load(secrets, space, ports);
   let open = true;
-  const serving = await registered(deps, context, async (gate) =>
-    Serving.open({
+  let epoch = 0;
+  const serving = await registered(deps, context, async (gate) => {
+    epoch = gate.value.processEpoch;
+    return Serving.open({
       context,
       deps,
       gate,
@@ -135,13 +130,37 @@ async function start(deps: ServiceDeps): Promise<RunningService> {
         log,
         counters: new Counters(),
       },
-    }),
-  );
+    });
+  });
   const watching = new AbortController();
   const gate = gateKey({ endpoint: AUTH, instanceId });
   void watchGate(store, gate, watching.signal, serving);
   log.info({ instance: instanceId }, "serving");
-  return running({ serving, guard, connections, watching, drained: () => (open = false), isOpen: () => open });
+  plane.start(
+    { instanceId, epoch },
+    (held) => resumeWhileHeld(context, held, retirements),
+    () => retirements.idle(),
+  );
+  const stopClaim = () => plane.release(() => storeForRelease(connections, store, { space, ports }));
+  return running({
+    serving,
+    guard,
+    connections,
+    watching,
+    stopClaim,
+    drained: () => (open = false),
+    isOpen: () => open,
+  });
+}
+
+/** A close that failed before has closed the connection of the store. */
+async function storeForRelease(
+  connections: AuthConnections,
+  store: Store,
+  options: Pick<ServiceDeps, "space" | "ports">,
+): Promise<Store> {
+  if (!connections.authority.current().isClosed()) return store;
+  return new Store({ ...options, connections: { authority: await connections.reopenStore() } });
 }
 
 /** Wire §8: what a later start of this slot does to the gate is seen before it evicts this one. */
@@ -174,73 +193,17 @@ async function registered(
   }
 }
 
-interface AuthConnections {
-  readonly authority: RenewedConnection;
-  readonly space: RenewedConnection;
-  readonly peerInbox: string;
-  readonly scans: { readonly authority: ScanConnection; readonly space: ScanConnection };
-}
-
-async function openConnections(
-  deps: ServiceDeps,
-  accounts: { readonly authority: Account; readonly space: Account },
-  uid: Uid,
-): Promise<AuthConnections> {
-  const { space, owned, ports, log } = deps;
-  const own = (profile: "store" | "work", { account, signer }: Account) =>
-    new SelfSigned({ space, service: "auth", uid, profile, account, signer, ports });
-  const renewed = (label: "store:auth" | "work:auth", user: SelfSigned) =>
-    patiently(deps, () =>
-      RenewedConnection.open({
-        owned,
-        label,
-        user: () => user.user(),
-        everyMs: (LIFE.selfS * 1_000) / 2,
-        lingerMs: STOP.drainMs,
-        ports,
-        log,
-      }),
-    );
-  const work = own("work", accounts.space);
-  const scan = (which: "authority" | "space") =>
-    patiently(deps, () => ScanConnection.open({ deps, which, ...accounts[which], uid }));
-  return {
-    authority: await renewed("store:auth", own("store", accounts.authority)),
-    space: await renewed("work:auth", work),
-    peerInbox: `_INBOX_${work.user().key.public}`,
-    scans: { authority: await scan("authority"), space: await scan("space") },
-  };
-}
-
-function peerClient(deps: ServiceDeps, connection: RenewedConnection, inboxPrefix: string, uid: Uid): AuthorityClient {
-  const { space, ports } = deps;
-  const caller = { owner: LOCAL, actor: Actor.parse("auth"), uid };
-  return new AuthorityClient({
-    connection: () => connection.current(),
-    space,
-    caller,
-    inboxPrefix,
-    name: "auth",
-    ports,
-  });
-}
-
-function scanOf(scan: ScanConnection) {
-  const connection = scan.current();
-  if (!connection) throw unavailable("the scan connection is being opened");
-  return connection;
-}
-
 interface Running {
   readonly serving: Serving;
   readonly guard: Guard;
   readonly connections: AuthConnections;
   readonly watching: AbortController;
+  stopClaim(): Promise<void>;
   drained(): void;
   isOpen(): boolean;
 }
 
-function running({ serving, guard, connections, watching, drained, isOpen }: Running): RunningService {
+function running({ serving, guard, connections, watching, stopClaim, drained, isOpen }: Running): RunningService {
   let close: (reason: EndReason) => void = () => {};
   const closed = new Promise<EndReason>((resolve) => {
     close = resolve;
@@ -261,6 +224,7 @@ function running({ serving, guard, connections, watching, drained, isOpen }: Run
       connections.space.stop();
       connections.scans.authority.stop();
       connections.scans.space.stop();
+      await stopClaim();
       close("closed");
     },
     ended: Promise.race([serving.ended, guard.ended, closed]),

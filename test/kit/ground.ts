@@ -5,11 +5,11 @@ import { join } from "node:path";
 import { jwtAuthenticator } from "@nats-io/nats-core";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { type InitOptions, initSpace } from "../../services/offline/init.ts";
-import { encodeJwt, type Permissions, userClaims } from "../../shared/credentials/jwt.ts";
+import { encodeJwt, identityTags, type Permissions, userClaims } from "../../shared/credentials/jwt.ts";
 import { createKeyPair, keyPairFromSeed } from "../../shared/credentials/nkeys.ts";
 import { permissionsOf } from "../../shared/credentials/user-permissions.ts";
 import { type ConnectUserOptions, connectUser, type User } from "../../shared/nats/connect.ts";
-import { systemPorts } from "../../shared/ports.ts";
+import { newUid, systemPorts } from "../../shared/ports.ts";
 import type { Key } from "../../shared/rows/family.ts";
 import { directoryStore } from "../../shared/secrets/directory.ts";
 import { openFolder } from "../../shared/secrets/folder.ts";
@@ -59,9 +59,12 @@ export interface GroundOptions extends Partial<Pick<InitOptions, "settings" | "p
   readonly streams?: boolean;
   /** Three servers. */
   readonly cluster?: boolean;
+  /** Seconds that the broker gives a client for its CONNECT; an eviction settles no sooner. */
+  readonly authTimeoutS?: number;
 }
 
-export async function startGround({ streams = true, cluster = false, ...init }: GroundOptions = {}): Promise<Ground> {
+export async function startGround(options: GroundOptions = {}): Promise<Ground> {
+  const { streams = true, cluster = false, authTimeoutS = 5, ...init } = options;
   const ports = systemPorts;
   const space = Space.parse("demo");
   const stateDir = await mkdtemp(join(tmpdir(), "state-"));
@@ -70,7 +73,7 @@ export async function startGround({ streams = true, cluster = false, ...init }: 
   const keys = await loadSecret(secrets, space, SECRET.serviceKeys);
   const root = (account: "dataAccount" | "authorityAccount") => everythingUser(keys[account]);
 
-  const config = `authorization { timeout: 5 }\n${await readFile(join(stateDir, "broker", "broker.conf"), "utf8")}`;
+  const config = `authorization { timeout: ${authTimeoutS} }\n${await readFile(join(stateDir, "broker", "broker.conf"), "utf8")}`;
   const { brokers, stop } = await startServers(config, cluster, root("dataAccount"));
   const [broker] = brokers;
   if (!broker) throw new Error("no server");
@@ -135,7 +138,8 @@ export function everythingUser(
     name: "root",
     issuerAccount: pub,
     permissions: EVERYTHING,
-    tags: [],
+    // Without a principal no sweep of the account would be complete (lifecycles §2.3).
+    tags: identityTags("local", "root", newUid(systemPorts)),
     iat: Math.floor(systemPorts.now() / 1_000),
   });
   return { jwt: encodeJwt(claims, keyPairFromSeed(signingSeed)), key };

@@ -1,105 +1,70 @@
-/** Containment: every row of a kind revoked, each session met ended, each holder verified gone (lifecycles §1.2). */
-import { askEvict, type Eviction } from "../../../shared/custody.ts";
-import { AuthorityError, isAuthorityError, unavailable } from "../../../shared/errors.ts";
+/** Containment, step 3: every row of a kind revoked, each session met ended (lifecycles §1.2). */
+import { isAuthorityError } from "../../../shared/errors.ts";
 import { STORE } from "../../../shared/limits.ts";
 import type { Cred, EpCred } from "../../../shared/rows/credential.ts";
-import { credRows } from "../../../shared/rows/credential.ts";
 import type { Entry } from "../../../shared/rows/family.ts";
-import { sessionRows } from "../../../shared/rows/session.ts";
-import { type Stage, stageRows } from "../../../shared/rows/stage.ts";
-import { type At, fenced, type Message, swap } from "../../../shared/store/message.ts";
+import type { Message } from "../../../shared/store/message.ts";
 import { lostOn } from "../../../shared/store/write.ts";
-import { CredentialId, type Principal, SessionId, splitPrincipal, type Uid } from "../../../shared/tokens.ts";
+import { CredentialId, type SessionId } from "../../../shared/tokens.ts";
 import type { Work } from "../../../shared/work.ts";
 import type { AuthContext } from "../context.ts";
+import type { Barrier } from "./kinds.ts";
+import { revocation, sessionEnd, sessionOf } from "./session.ts";
+import { advance } from "./stage.ts";
 
-export interface Containment<R extends Cred | EpCred> {
-  readonly opId: Uid;
-  /** In every commit: the gate, or in a retirement the plane. */
-  readonly fence: At<unknown>;
-  /** Every row of the kind in whatever state, scanned after the freeze. */
-  rows(work: Work): Promise<readonly Entry<R>[]>;
-}
+type Row = Entry<Cred | EpCred>;
 
-/** Revokes until a scan shows no active row; the rows as that scan showed them. The fence moved: `conflict`. */
-export async function revokeRows<R extends Cred | EpCred>(
+/**
+ * Revokes until a scan shows no active row; the rows as that scan showed them, and those that were revoked here.
+ * The fence moved: `conflict`.
+ */
+export async function revokeRows(
   context: AuthContext,
-  containment: Containment<R>,
+  barrier: Pick<Barrier<unknown>, "kind" | "opId" | "fence" | "rows" | "hold">,
   work: Work,
-): Promise<readonly Entry<R>[]> {
+): Promise<{ rows: readonly Row[]; revoked: readonly Row[] }> {
+  const revoked = new Map<string, Row>();
   for (;;) {
-    const rows = await containment.rows(work);
+    const rows = await barrier.hold(() => barrier.rows(work));
     const active = rows.filter(({ value }) => value.state === "active");
-    if (active.length === 0) return rows;
-    const messages = (await Promise.all(active.map((row) => endOf(context, row, work)))).flat();
-    const distinct = [...new Map(messages.map((message) => [message.key, message])).values()];
-    for (let at = 0; at < distinct.length; at += STORE.containBatch) {
+    if (active.length === 0) return { rows, revoked: [...revoked.values()] };
+    for (const messages of batchesOf(await endsOf(context, active, work))) {
       try {
-        await advance(context, containment, (stage) => stage, distinct.slice(at, at + STORE.containBatch), work);
+        await advance(context, barrier, (stage) => stage, messages, work);
+        await context.afterStep?.({ kind: barrier.kind, opId: barrier.opId, step: "revoke" });
       } catch (error) {
         // A row that moved was revoked by somebody else: the next scan shows it.
-        if (lostOn(error, containment.fence.key) || !isAuthorityError(error, "conflict")) throw error;
+        if (lostOn(error, barrier.fence.key) || !isAuthorityError(error, "conflict")) throw error;
       }
     }
+    for (const row of active) revoked.set(row.key.key, row);
   }
 }
 
-/** The revocation of one row, and of the pair where it is half of a session (state §5). */
-async function endOf(context: AuthContext, row: Entry<Cred | EpCred>, work: Work): Promise<Message[]> {
-  const revoked = [revocation(row)];
-  const sessionId = sessionOf(row.value);
-  if (sessionId === undefined) return revoked;
-  const session = await context.store.read(sessionRows.key({ sessionId }), work);
-  if (session?.value.state !== "active") return revoked;
-  revoked.push(swap(session, { ...session.value, state: "retired" as const }));
-  const uid = session.value.holder.lifecycleUid;
-  const holder = await context.store.read(credRows.key({ uid, credentialId: holderCredential(sessionId) }), work);
-  if (holder?.value.state === "active" && holder.key.key !== row.key.key) revoked.push(revocation(holder));
-  return revoked;
+/** What must fall together: a row alone, or a session with both its halves. */
+async function endsOf(context: AuthContext, active: readonly Row[], work: Work): Promise<Message[][]> {
+  const ends = new Map<string, Message[]>();
+  for (const row of active) {
+    const session = await sessionOf(context, row.value, work);
+    if (!session) ends.set(row.key.key, [revocation(row)]);
+    else ends.set(session.key.key, await sessionEnd(context, session, "retired", work));
+  }
+  // A half whose session stands is in the session's end, unless that names another row.
+  const written = new Set([...ends.values()].flat().map(({ key }) => key));
+  for (const row of active) if (!written.has(row.key.key)) ends.set(row.key.key, [revocation(row)]);
+  return [...ends.values()];
 }
 
-const revocation = <R extends Cred | EpCred>(row: Entry<R>): Message =>
-  swap(row, { ...row.value, state: "revoked" as const });
+/** Commits of at most 250 messages, no end split between two. */
+function batchesOf(ends: readonly Message[][]): Message[][] {
+  const batches: Message[][] = [];
+  for (const end of ends) {
+    const last = batches.at(-1);
+    if (last && last.length + end.length <= STORE.containBatch) last.push(...end);
+    else batches.push([...end]);
+  }
+  return batches;
+}
 
 /** The row under the holder's uid that stands for its half of a session. */
 export const holderCredential = (sessionId: SessionId): CredentialId => CredentialId.parse(`h-${sessionId}`);
-
-function sessionOf(value: Cred): SessionId | undefined {
-  const id = value.sourceChain[0]?.replace(/^session\./, "");
-  return value.role.startsWith("session") && SessionId.is(id) ? id : undefined;
-}
-
-/** Moves the stage under the fence, together with other messages. */
-export async function advance(
-  context: AuthContext,
-  { opId, fence }: Pick<Containment<Cred>, "opId" | "fence">,
-  step: (stage: Stage) => Stage,
-  along: readonly Message[],
-  work: Work,
-): Promise<void> {
-  const key = stageRows.key({ opId });
-  const stage = await context.store.read(key, work);
-  if (!stage) throw new AuthorityError("conflict", "the operation has ended");
-  await context.store.commit([fenced(key, step(stage.value), fence), ...along], work);
-}
-
-/** Who held these rows; a person's hand on a run has other connections and is left alone. */
-export const holdersOf = (rows: readonly Entry<Cred | EpCred>[]): Principal[] => [
-  ...new Set(rows.filter(({ value }) => value.role !== "runOperator").map(({ value }) => value.holderPrincipal)),
-];
-
-/** Every principal verified gone under a complete sweep, or `unavailable`: no timeout and no override changes that. */
-export async function evictVerified(
-  context: AuthContext,
-  principals: readonly Principal[],
-  work: Work,
-): Promise<readonly Eviction[]> {
-  if (principals.length === 0) return [];
-  const evictions = await askEvict(context.peers, principals, work, context.ports);
-  const left = evictions.filter(({ verifiedGone }) => !verifiedGone);
-  if (left.length > 0) {
-    const names = left.map(({ principal, note }) => `${splitPrincipal(principal).actor}: ${note ?? "still connected"}`);
-    throw unavailable(`not verified gone: ${names.slice(0, 4).join("; ")}`);
-  }
-  return evictions;
-}

@@ -9,12 +9,12 @@ import { type EpCred, epCredRows } from "../../../shared/rows/credential.ts";
 import type { Entry } from "../../../shared/rows/family.ts";
 import { type EpGate, epGateRows } from "../../../shared/rows/gate.ts";
 import type { ServiceSpec } from "../../../shared/rows/service.ts";
-import { stageRows } from "../../../shared/rows/stage.ts";
 import { create, swap } from "../../../shared/store/message.ts";
 import type { EndpointLabel, Principal, Uid } from "../../../shared/tokens.ts";
 import type { Work } from "../../../shared/work.ts";
-import { advance, evictVerified, holdersOf, revokeRows } from "../barrier/contain.ts";
 import { freeze } from "../barrier/freeze.ts";
+import { gateFenced } from "../barrier/kinds.ts";
+import { runBarrier } from "../barrier/run.ts";
 import type { AuthContext } from "../context.ts";
 
 export interface Registering {
@@ -56,7 +56,9 @@ async function frozenGate(context: AuthContext, registering: Registering, work: 
     throw new AuthorityError("failed-precondition", "this instance has ended or is ending, it cannot register again");
   }
   const opId = newUid(context.ports);
-  return freeze(context, gate, { opId, kind: "registration" }, registering.principal, [], work);
+  const frozen = await freeze(context, gate, { opId, kind: "registration" }, registering.principal, [], work);
+  await context.afterStep?.({ kind: "registration", opId, step: "freeze" });
+  return frozen;
 }
 
 async function firstGate(context: AuthContext, registering: Registering, work: Work): Promise<Entry<EpGate>> {
@@ -74,49 +76,46 @@ async function firstGate(context: AuthContext, registering: Registering, work: W
   return { key, value, revision };
 }
 
-/** Steps 4 to 7. */
+/** Steps 4 to 7. The only place where an epoch moves, and only after a verified eviction. */
 async function complete(
   context: AuthContext,
   registering: Registering,
   gate: Entry<EpGate>,
   work: Work,
 ): Promise<Entry<EpGate>> {
-  const opId = gate.value.op?.opId as Uid;
-  const containment = { opId, fence: gate, rows: (of: Work) => familyRows(context, registering, of) };
-  const rows = await revokeRows(context, containment, work);
-  const holders = holdersOf(rows);
-  await evictVerified(context, holders, work);
-  await advance(context, containment, (stage) => ({ ...stage, evicted: holders, phase: "contained" }), [], work);
-  const spec = await registering.spec(work);
-  return open(context, gate, opId, spec.revision, work);
+  const { result } = await runBarrier(context, {
+    ...gateFenced(work),
+    kind: "registration",
+    opId: gate.value.op?.opId as Uid,
+    fence: gate,
+    rows: (of) => familyRows(context, registering, of),
+    async finish(_contained, end) {
+      const spec = await registering.spec(work);
+      const value = opened(gate.value, spec.revision);
+      const [revision = 0] = await end([swap(gate, value)]);
+      return { key: gate.key, value, revision };
+    },
+  });
+  return result;
 }
 
-async function familyRows(context: AuthContext, registering: Registering, work: Work): Promise<Entry<EpCred>[]> {
-  const { endpoint, instanceId, contains } = registering;
-  const { entries, corrupt } = await context.store.scan(epCredRows, { endpoint, instanceId }, work);
-  if (corrupt.length > 0) throw epCredRows.refusal(corrupt[0] ?? "", "garbled");
-  return contains === "all" ? entries : entries.filter(({ value }) => ROLES[value.role].serveFamily);
-}
-
-/** Step 7: the only place where an epoch moves, and only after a verified eviction. */
-async function open(
-  context: AuthContext,
-  gate: Entry<EpGate>,
-  opId: Uid,
-  registrationRevision: number,
-  work: Work,
-): Promise<Entry<EpGate>> {
-  const { op: _ended, ...before } = gate.value;
-  const value: EpGate = {
+function opened({ op: _ended, ...before }: EpGate, registrationRevision: number): EpGate {
+  return {
     ...before,
     state: "open",
     generation: before.generation + 1,
     registrationRevision,
     processEpoch: before.registrationRevision === 0 ? 0 : before.processEpoch + 1,
   };
-  const stage = await context.store.read(stageRows.key({ opId }), work);
-  if (!stage) throw new AuthorityError("conflict", "the registration was taken over");
-  const messages = [swap(gate, value), swap(stage, { ...stage.value, phase: "finished" as const })];
-  const [revision = 0] = await context.store.commit(messages, work);
-  return { key: gate.key, value, revision };
+}
+
+/** Every row of an instance, or those of its serve family. A corrupt one refuses: it could be active. */
+export async function familyRows(
+  { store }: AuthContext,
+  { endpoint, instanceId, contains }: Pick<Registering, "endpoint" | "instanceId" | "contains">,
+  work: Work,
+): Promise<Entry<EpCred>[]> {
+  const { entries, corrupt } = await store.scan(epCredRows, { endpoint, instanceId }, work);
+  if (corrupt.length > 0) throw epCredRows.refusal(corrupt[0] ?? "", "garbled");
+  return contains === "all" ? entries : entries.filter(({ value }) => ROLES[value.role].serveFamily);
 }
