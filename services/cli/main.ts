@@ -7,6 +7,7 @@ import { doctorCommand } from "./doctor.ts";
 import { explainCommand } from "./explain.ts";
 import { EXIT } from "./failure.ts";
 import { initCommand } from "./init.ts";
+import { repairRowCommand } from "./repair-row.ts";
 import { retirementCommands } from "./retirement.ts";
 import { rotateCommands } from "./rotate.ts";
 
@@ -51,5 +52,6 @@ function program(outcome: Outcome): Command {
   rotateCommands(root, outcome);
   explainCommand(root, outcome);
   doctorCommand(root, outcome);
+  repairRowCommand(root, outcome);
   return root;
 }

@@ -4,17 +4,16 @@ import { CLI } from "../../../shared/limits.ts";
 import { systemPorts } from "../../../shared/ports.ts";
 import { bad, type Finding, good } from "./finding.ts";
 
-interface Ping {
+export interface Ping {
   readonly name: string;
   readonly version: string;
   readonly metadata?: { readonly space?: string; readonly instance?: string };
 }
 
 export async function serviceFindings(connection: NatsConnection, wanted: readonly string[]): Promise<Finding[]> {
-  // Where `nats micro` listens: a service may answer there.
-  const heard = await pingAll(connection, createInbox());
+  const pings = await heard(connection);
   return wanted.map((name) => {
-    const replicas = heard.filter((ping) => ping.name === name);
+    const replicas = pings.filter((ping) => ping.name === name);
     const check = `service ${name}`;
     if (replicas.length === 0)
       return bad(check, "nobody serves it", `start it: mesh-authority serve --services ${name}`);
@@ -23,15 +22,17 @@ export async function serviceFindings(connection: NatsConnection, wanted: readon
   });
 }
 
-async function pingAll(connection: NatsConnection, inbox: string): Promise<Ping[]> {
-  const heard: Ping[] = [];
+/** Every service that answers a ping. */
+export async function heard(connection: NatsConnection): Promise<Ping[]> {
+  const pings: Ping[] = [];
+  const inbox = createInbox(); // where `nats micro` listens: a service may answer there
   const subscription = connection.subscribe(inbox, {
     callback: (error, message) => {
-      if (!error && message.data.length > 0) heard.push(message.json<Ping>());
+      if (!error && message.data.length > 0) pings.push(message.json<Ping>());
     },
   });
   connection.publish("$SRV.PING", undefined, { reply: inbox });
   await systemPorts.sleep(CLI.gatherMs);
   subscription.unsubscribe();
-  return heard;
+  return pings;
 }
