@@ -46,7 +46,7 @@ function curlHints({ settings, idpPort }: Plan): Hint[] {
 
 function commandHints({ stateDir }: Plan): Hint[] {
   const state = shown(stateDir) === "state" ? "" : ` --state ${shown(stateDir)}`;
-  return [{ command: `node services/cli/main.mjs actor list${state}`, shows: "who may do what" }];
+  return [{ command: `npx mesh-authority actor list${state}`, shows: "who may do what" }];
 }
 
 const shown = (path: string): string => {

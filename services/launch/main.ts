@@ -10,7 +10,7 @@ import { hintsFor } from "./hints.ts";
 import { lockState } from "./lock.ts";
 import { findNatsServer } from "./nats-server.ts";
 import { type LaunchOptions, parseStart, parseUp } from "./options.ts";
-import { type Plan, portsOf, processesOf } from "./processes.ts";
+import { mixedStores, type Plan, portsOf, processesOf } from "./processes.ts";
 import { type Report, report } from "./report.ts";
 import { developmentSpace, existingSpace, type LaunchedSpace } from "./space.ts";
 import { ProcessFailed, Supervisor } from "./supervisor.ts";
@@ -74,7 +74,8 @@ async function launchLocked(
   say.note(`space ${space.space}, ${space.created ? "made" : "kept"} in ${options.stateDir}`);
   const logs = join(options.stateDir, "log");
   const plan: Plan = { ...space, ...options, natsServer: broker.path, space: space.space, logs };
-  const conflicts = await portsInUse(portsOf(plan));
+  const mixed = mixedStores(plan);
+  const conflicts = [...(mixed === undefined ? [] : [mixed]), ...(await portsInUse(portsOf(plan)))];
   for (const line of conflicts) say.problem(line);
   if (conflicts.length > 0) return EXIT.failed;
   await rm(logs, { recursive: true, force: true });

@@ -12,9 +12,14 @@ export interface LaunchOptions {
   readonly gatewayPort?: number;
   /** Processes of `auth`. */
   readonly replicas: number;
+  /** Three brokers as a cluster. */
+  readonly cluster: boolean;
 }
 
 const MAX_REPLICAS = 9;
+const CLUSTER_REPLICAS = 3;
+
+type Given = Omit<LaunchOptions, "replicas"> & { replicas?: number };
 
 /** Throws commander's own error, which carries an exit code, for a wrong flag and after `--help`. */
 export function parseStart(argv: readonly string[]): LaunchOptions {
@@ -39,13 +44,18 @@ const common = (command: Command): Command =>
   command
     .option("--state <dir>", "where keys, settings and the broker's data are kept", "state")
     .option("--json", "one JSON object a line on stdout", false)
-    .option("--replicas <n>", `processes of auth, 1 to ${MAX_REPLICAS}; two of exchange and callout then`, replicas, 1)
+    .option("--replicas <n>", `processes of auth, 1 to ${MAX_REPLICAS}; two of exchange and callout then`, replicas)
+    .option("--cluster", "three brokers as a cluster, on six ports from the broker's on, and three replicas", false)
     .allowExcessArguments(false)
     .exitOverride();
 
 function parsed(command: Command, argv: readonly string[]): LaunchOptions {
-  const { state, ...options } = command.parse(argv, { from: "user" }).opts<LaunchOptions & { state: string }>();
-  return { ...options, stateDir: resolve(state) };
+  const { state, ...options } = command.parse(argv, { from: "user" }).opts<Given & { state: string }>();
+  return {
+    ...options,
+    replicas: options.replicas ?? (options.cluster ? CLUSTER_REPLICAS : 1),
+    stateDir: resolve(state),
+  };
 }
 
 function port(text: string): number {

@@ -1,11 +1,12 @@
 /** The processes of a space, what each needs to be ready first, and how each is started. */
 
+import { existsSync } from "node:fs";
 import { connect } from "node:net";
 import { join, relative } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { LAUNCH } from "../../shared/limits.ts";
-import { serverArguments } from "../offline/broker-conf.ts";
+import { type ClusterMember, serverArguments } from "../offline/broker-conf.ts";
 import type { ProcessSpec } from "./child.ts";
 import type { LaunchedSpace } from "./space.ts";
 import type { WantedPort } from "./tcp-ports.ts";
@@ -18,6 +19,8 @@ export interface Plan extends LaunchedSpace {
   readonly natsServer: string;
   /** Processes of `auth`, each with a slot of its own; a few more of `exchange` and `callout` follow from it. */
   readonly replicas: number;
+  /** Three brokers instead of one. */
+  readonly cluster: boolean;
   /** Folder of the log files. */
   readonly logs: string;
 }
@@ -28,13 +31,15 @@ export async function processesOf(plan: Plan): Promise<ProcessSpec[]> {
   const more = plan.replicas > 1 ? 2 : 1;
   const [exchange, callout] = [names("exchange", more), names("callout", more)];
   const idp = plan.idpPort === undefined ? [] : ["identity-provider"];
+  const brokers = await Promise.all(brokersOf(plan).map((member) => broker(plan, member)));
+  const all = brokers.map(({ name }) => name);
   return [
-    await broker(plan),
+    ...brokers,
     ...idp.map((name) =>
       script(plan, name, [], "services/dev-idp/main.ts", "--dev", "--port", String(plan.idpPort), ...publicUrl(plan)),
     ),
-    service(plan, "custodian", ["broker"], "custodian"),
-    ...auth.map((name, i) => service(plan, name, ["broker", "custodian"], "auth", "--instance", String(i + 1))),
+    service(plan, "custodian", all, "custodian"),
+    ...auth.map((name, i) => service(plan, name, [...all, "custodian"], "auth", "--instance", String(i + 1))),
     ...exchange.map((name) => service(plan, name, [...auth, ...idp], "exchange")),
     ...callout.map((name) => service(plan, name, auth, "callout")),
     script(plan, "gateway", [...exchange, ...callout], "gateway/main.ts", ...where(plan)),
@@ -62,10 +67,15 @@ function script(plan: Plan, name: string, after: readonly string[], file: string
   };
 }
 
-const where = ({ stateDir, space, settings }: Plan): string[] => [
-  ...["--state", stateDir],
-  ...["--space", space],
-  ...["--servers", settings.broker.advertised],
+const where = (plan: Plan): string[] => [
+  ...["--state", plan.stateDir],
+  ...["--space", plan.space],
+  ...[
+    "--servers",
+    brokersOf(plan)
+      .map(({ port }) => `nats://127.0.0.1:${port}`)
+      .join(","),
+  ],
 ];
 
 const publicUrl = ({ settings }: Plan): string[] =>
@@ -77,18 +87,45 @@ function environment(...allowed: string[]): Record<string, string> {
   return Object.fromEntries(entries.filter(([, value]) => value !== undefined));
 }
 
-async function broker(plan: Plan): Promise<ProcessSpec> {
-  const { natsServer, stateDir, brokerPort, logs } = plan;
+const CLUSTER_SIZE = 3;
+
+interface Broker {
+  readonly name: string;
+  readonly port: number;
+  readonly member?: ClusterMember;
+}
+
+/** One, or three that take clients on a row of ports and routes on the row after it. */
+function brokersOf({ brokerPort, cluster }: Pick<Plan, "brokerPort" | "cluster">): Broker[] {
+  if (!cluster) return [{ name: "broker", port: brokerPort }];
+  const row = Array.from({ length: CLUSTER_SIZE }, (_, i) => i);
+  const routePorts = row.map((i) => brokerPort + CLUSTER_SIZE + i);
+  return row.map((i) => {
+    const name = `broker-${i + 1}`;
+    return { name, port: brokerPort + i, member: { name, routePort: brokerPort + CLUSTER_SIZE + i, routePorts } };
+  });
+}
+
+async function broker(plan: Plan, { name, port, member }: Broker): Promise<ProcessSpec> {
   return {
-    name: "broker",
-    command: natsServer,
-    args: await serverArguments(stateDir, { host: "127.0.0.1", port: brokerPort }),
+    name,
+    command: plan.natsServer,
+    args: await serverArguments(plan.stateDir, { host: "127.0.0.1", port }, member),
     cwd: ROOT,
     env: environment(),
     after: [],
-    log: join(logs, "broker.log"),
-    probe: (signal) => greeted(brokerPort, signal),
+    log: join(plan.logs, `${name}.log`),
+    probe: (signal) => greeted(port, signal),
   };
+}
+
+/** Rows of one broker are not those of a cluster: a state stays what it was first started as. */
+export function mixedStores({ stateDir, cluster }: Pick<Plan, "stateDir" | "cluster">): string | undefined {
+  const other = join(stateDir, "broker", cluster ? "jetstream" : "broker-1");
+  if (!existsSync(other)) return undefined;
+  return cluster
+    ? `${stateDir} keeps the rows of a single broker: leave out --cluster, or name another --state`
+    : `${stateDir} keeps the rows of a cluster: start it with --cluster, or name another --state`;
 }
 
 /** Resolves once a NATS server greets at the port. */
@@ -112,11 +149,14 @@ function greets(port: number): Promise<boolean> {
 
 /** What the processes will listen on. */
 export function portsOf(plan: Plan): WantedPort[] {
-  const { settings, brokerPort, idpPort } = plan;
+  const { settings, idpPort } = plan;
   const { loopbackPort, publicPort } = settings.gateway;
   const gateway = "choose another with --gateway-port";
+  const broker = "choose another with --broker-port";
   return [
-    { port: brokerPort, purpose: "broker", remedy: "choose another with --broker-port" },
+    ...brokersOf(plan).flatMap(({ name, port, member }) =>
+      [port, ...(member ? [member.routePort] : [])].map((wanted) => ({ port: wanted, purpose: name, remedy: broker })),
+    ),
     { port: loopbackPort, purpose: "gateway, loopback face", remedy: gateway },
     ...(publicPort === undefined ? [] : [{ port: publicPort, purpose: "gateway, public face", remedy: gateway }]),
     ...(idpPort === undefined
