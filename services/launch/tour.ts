@@ -324,25 +324,38 @@ class Tour {
     return { result: `by ${revocation.by}; a new attempt is permission-denied`, on: "auth run-revoke" };
   }
 
+  /** Every replica answers for itself; what was asked of the service is their sum. */
   async #statistics({ connection }: { connection: NatsConnection }): Promise<Told> {
-    const answer = await connection.request("$SRV.STATS.auth", "", { timeout: WAIT_MS });
-    interface Endpoint {
-      name: string;
-      num_requests: number;
-      num_errors: number;
+    const sums = new Map<string, Counted>();
+    for await (const answer of await connection.requestMany("$SRV.STATS.auth", "", {
+      strategy: "stall",
+      maxWait: WAIT_MS,
+    })) {
+      for (const { name, num_requests, num_errors } of answer.json<{ endpoints: Counted[] }>().endpoints) {
+        const before = sums.get(name) ?? { name, num_requests: 0, num_errors: 0 };
+        sums.set(name, {
+          name,
+          num_requests: before.num_requests + num_requests,
+          num_errors: before.num_errors + num_errors,
+        });
+      }
     }
-    const { endpoints } = answer.json<{ endpoints: Endpoint[] }>();
-    const of = (name: string) => endpoints.find((endpoint) => endpoint.name === name);
-    const attempt = of("run-attempt");
+    const attempt = sums.get("run-attempt");
     if (!attempt || attempt.num_requests < 2 || attempt.num_errors < 1) {
       throw new AuthorityError("internal", "the statistics do not show the refused attempt");
     }
     const shown = ["run-admit", "run-attempt", "run-revoke"].map((name) => {
-      const { num_requests = 0, num_errors = 0 } = of(name) ?? {};
+      const { num_requests = 0, num_errors = 0 } = sums.get(name) ?? {};
       return `${name} ${num_requests} requests, ${num_errors} errors`;
     });
     return { result: shown.join("; "), on: "$SRV.STATS.auth" };
   }
+}
+
+interface Counted {
+  readonly name: string;
+  readonly num_requests: number;
+  readonly num_errors: number;
 }
 
 /** The refusal that must come; anything else fails the step. */

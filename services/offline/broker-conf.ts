@@ -45,23 +45,45 @@ ${preloads.join("\n")}
  * variable in an include and resolves it from the including file, so another state gets a copy of the shipped file
  * beside its `broker.conf`, written anew at each call, with the two paths into the state changed.
  */
-export async function serverConf(stateDir: string): Promise<string> {
+export async function serverConf(stateDir: string, member?: ClusterMember): Promise<string> {
   const folder = await openFolder(stateDir);
   const shipped = SHIPPED.pathname;
-  if (join(shipped, "..", "state") === folder.path) return shipped;
+  if (!member && join(shipped, "..", "state") === folder.path) return shipped;
+  const store = join(folder.path, "broker", ...(member ? [member.name] : []));
   const text = (await readFile(SHIPPED, "utf8"))
     .replace('"state/broker/broker.conf"', '"broker.conf"')
-    .replace('"state/broker"', JSON.stringify(join(folder.path, "broker")));
-  await write(folder, SERVER_FILE, `# Generated out of ${shipped}; change that one.\n${text}`);
-  return join(folder.path, SERVER_FILE);
+    .replace('"state/broker"', JSON.stringify(store));
+  const file = member ? `broker/${member.name}.conf` : SERVER_FILE;
+  const cluster = member ? clusterBlock(member) : "";
+  await write(folder, file, `# Generated out of ${shipped}; change that one.\n${text}${cluster}`);
+  return join(folder.path, file);
 }
+
+/** One of several servers of a state, on this machine; each keeps its streams in a folder of its own. */
+export interface ClusterMember {
+  readonly name: string;
+  /** Where it takes routes. */
+  readonly routePort: number;
+  /** Where all of them take routes. */
+  readonly routePorts: readonly number[];
+}
+
+const clusterBlock = ({ name, routePort, routePorts }: ClusterMember): string => `
+server_name: ${name}
+cluster {
+  name: mesh
+  listen: "127.0.0.1:${routePort}"
+  routes: [${routePorts.map((port) => `"nats://127.0.0.1:${port}"`).join(", ")}]
+}
+`;
 
 /** Arguments of nats-server for a state; address and port override those of the file. Start it in the project's folder. */
 export async function serverArguments(
   stateDir: string,
   listen: { readonly host: string; readonly port: number },
+  member?: ClusterMember,
 ): Promise<string[]> {
-  return ["-c", await serverConf(stateDir), "-a", listen.host, "-p", String(listen.port)];
+  return ["-c", await serverConf(stateDir, member), "-a", listen.host, "-p", String(listen.port)];
 }
 
 async function write(folder: Folder, path: string, text: string): Promise<void> {
