@@ -146,6 +146,11 @@ async function createStreams(mesh: Mesh): Promise<void> {
     mesh.root("space"),
   ]);
   await createMissing({ space, connection: (account) => (account === "space" ? work : store) }, OUR_STREAMS);
+  await createMeshStreams(inSpace);
+}
+
+/** The streams that the mesh itself makes, in the account of this connection. */
+export async function createMeshStreams(inSpace: NatsConnection): Promise<void> {
   const manager = await jetstreamManager(inSpace);
   const transfer = `cotal_xfer_${space}_${instanceId}`;
   for (const [name, ...subjects] of [

@@ -45,7 +45,11 @@ export class RawClient {
       const found = pattern.exec(this.#received)?.[1];
       if (found !== undefined) return found;
       if (this.#socket.destroyed || /-ERR/.test(this.#received)) throw new Error(`ended: ${this.#received}`);
-      await Promise.race([once(this.#socket, "data"), once(this.#socket, "close")]);
+      const settled = new AbortController();
+      const either = (event: string) => once(this.#socket, event, { signal: settled.signal });
+      const [data, close] = [either("data"), either("close")];
+      await Promise.race([data, close]).finally(() => settled.abort());
+      await Promise.allSettled([data, close]);
     }
   }
 

@@ -393,6 +393,11 @@ describe.each(SERVICES)("the road of %s", (service) => {
     instances.set(service, metadata.instance ?? "");
   });
 
+  it("leads to every operation that is declared", () => {
+    const declared = everyOperation.filter((operation) => operation.service === service);
+    expect(operations.map(({ name }) => name)).toEqual(declared.map(({ name }) => name));
+  });
+
   it.each(FAULTS)("check $check refuses $name", async ({ applies = () => true, break: broken, expect: expected }) => {
     const drafts = operations.filter(applies).map((operation) => broken(rail.draft(operation)));
     await tryAll(
