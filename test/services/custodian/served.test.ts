@@ -1,5 +1,6 @@
 /** The custodian as a process runs it: provisioned users, the rail, and people whom the callout admitted. */
 
+import type { NatsConnection } from "@nats-io/nats-core";
 import { pino } from "pino";
 import { register } from "prom-client";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -10,17 +11,18 @@ import { AuthorityClient } from "../../../shared/client.ts";
 import { custodianDescribe } from "../../../shared/contracts/custodian/describe.ts";
 import { evictPrincipals } from "../../../shared/contracts/custodian/evict-principals.ts";
 import { principalLiveness } from "../../../shared/contracts/custodian/principal-liveness.ts";
-import { keyPairFromSeed } from "../../../shared/credentials/nkeys.ts";
+import { encodeJwt, userClaims } from "../../../shared/credentials/jwt.ts";
+import { createKeyPair, keyPairFromSeed } from "../../../shared/credentials/nkeys.ts";
 import { SelfSigned } from "../../../shared/credentials/self-signed.ts";
 import { provisionedUid } from "../../../shared/credentials/users.ts";
 import { askConnectionLiveness, askEvict, askPrincipalLiveness } from "../../../shared/custody.ts";
 import { CUSTODIAN } from "../../../shared/limits.ts";
-import { tupleOf } from "../../../shared/nats/connect.ts";
+import { connectUser, tupleOf, type User } from "../../../shared/nats/connect.ts";
 import { OwnedConnections, runCloseSteps } from "../../../shared/nats/owned.ts";
 import { newUid, systemPorts } from "../../../shared/ports.ts";
 import { directoryStore } from "../../../shared/secrets/directory.ts";
 import { loadCreds, loadSecret, SECRET, viewKeys } from "../../../shared/secrets/keys.ts";
-import { Actor, Owner, type Principal, principalOf } from "../../../shared/tokens.ts";
+import { type AccountNkey, Actor, Owner, type Principal, principalOf } from "../../../shared/tokens.ts";
 import { ownWork } from "../../../shared/work.ts";
 import { freshNonce, grant, install, space } from "../callout/people.ts";
 import { startSpace, type TestSpace } from "../callout/space.ts";
@@ -33,6 +35,8 @@ let callout: RunningService;
 let auth: AuthorityClient;
 /** The tuple of `local.auth` in the authority account. */
 let tuple: ReturnType<typeof tupleOf>;
+/** Signed for the space account without a tag that names a principal. */
+let untagged: NatsConnection;
 const owned: OwnedConnections[] = [];
 const lines: string[] = [];
 
@@ -65,6 +69,12 @@ beforeAll(async () => {
     signer: keyPairFromSeed(keys.authorityAccount.signingSeed),
   });
   const open = { name: "auth", reconnect: false };
+  untagged = await connectUser({
+    servers: at.broker.url,
+    name: "untagged",
+    reconnect: false,
+    user: untaggedUser(keys.dataAccount),
+  });
   const connection = await connections.open("work:auth", { ...open, user: () => work.user() });
   const ledger = await connections.open("store:auth", { ...open, user: () => store.user() });
   tuple = tupleOf(ledger, store.user().key.public);
@@ -77,6 +87,17 @@ beforeAll(async () => {
     ports,
   });
 });
+
+/** As somebody signs who does not know how connections are attributed. */
+function untaggedUser({ pub, signingSeed }: { pub: AccountNkey; signingSeed: string }): () => User {
+  const key = createKeyPair("user");
+  const permissions = { pub: { allow: [], deny: [">"] }, sub: { allow: [`_INBOX_${key.public}.>`], deny: [] } };
+  const iat = Math.floor(ports.now() / 1_000);
+  const claims = userClaims({ subject: key.public, name: "untagged", issuerAccount: pub, permissions, tags: [], iat });
+  const jwt = encodeJwt(claims, keyPairFromSeed(signingSeed), ports);
+  return () => ({ jwt, key });
+}
+
 afterAll(async () => {
   await callout.close();
   for (const connections of owned) await runCloseSteps(connections.closeSteps(""));
@@ -142,7 +163,7 @@ describe("the custodian on the rail", () => {
     const who = await install(at, grant({ actor: `cli_${newUid(ports)}` }));
     const principal = principalOf(who.owner, who.actor);
     const client = await at.connect(await at.bearers.bearer(who), freshNonce());
-    await at.space.close(); // the untagged one
+    await untagged.close();
     expect(await askPrincipalLiveness(auth, principal, work(), ports)).toEqual({
       principal,
       state: "live",
