@@ -5,9 +5,10 @@ import { custodianContracts } from "../../shared/contracts/custodian.ts";
 import { exchangeContracts } from "../../shared/contracts/exchange.ts";
 import { keyPairFromSeed } from "../../shared/credentials/nkeys.ts";
 import { isAuthorityError } from "../../shared/errors.ts";
-import { REGISTRATION } from "../../shared/limits.ts";
+import { PEER_WAIT, REGISTRATION } from "../../shared/limits.ts";
 import { runCloseSteps } from "../../shared/nats/owned.ts";
 import { patiently } from "../../shared/patience.ts";
+import { jitter } from "../../shared/ports.ts";
 import { loadSecret, SECRET } from "../../shared/secrets/keys.ts";
 import { createMissing, proveShapes } from "../../shared/store/shape.ts";
 import { Store } from "../../shared/store/store.ts";
@@ -134,7 +135,7 @@ async function start(deps: ServiceDeps, more: Pick<AuthContext, "afterStep">): P
   });
   const watching = new AbortController();
   const gate = gateKey({ endpoint: AUTH, instanceId });
-  void watchGate(store, gate, watching.signal, serving);
+  void watchGate(context, gate, watching.signal, serving);
   log.info({ instance: instanceId }, "serving");
   plane.start(
     { instanceId, epoch },
@@ -165,12 +166,16 @@ async function storeForRelease(
 
 /** Wire §8: what a later start of this slot does to the gate is seen before it evicts this one. */
 async function watchGate(
-  store: Store,
+  { store, ports }: Pick<AuthContext, "store" | "ports">,
   key: ReturnType<typeof gateKey>,
   signal: AbortSignal,
   serving: Serving,
 ): Promise<void> {
-  await store.watch(key, signal, () => void serving.look()).catch(() => {});
+  for (let tries = 0; !signal.aborted; tries += 1) {
+    // It ends with the scan connection, which is opened anew.
+    await store.watch(key, signal, () => void serving.look()).catch(() => {});
+    await ports.sleep(jitter(ports, PEER_WAIT, Math.min(tries, 2)), signal).catch(() => {});
+  }
 }
 
 /** Publishes, registers, serves; begins again where a later start came in between, waits where proof is missing. */

@@ -9,7 +9,7 @@ import type { AuthContext } from "../context.ts";
 import type { Barrier } from "./kinds.ts";
 import { unsettled } from "./metrics.ts";
 import type { Retiring } from "./retirement.ts";
-import { type Settling, settle } from "./settle.ts";
+import { type DrainContext, type Settling, settle } from "./settle.ts";
 import { WhoIsLeft } from "./who-is-left.ts";
 
 /** The obligations of a lifecycle that are neither rejected nor terminal, and the keys of those that are unreadable. */
@@ -26,7 +26,7 @@ export async function openObligations({ store }: Pick<AuthContext, "store">, uid
 
 /** Resolves once a whole scan shows nothing open; else `unavailable` with what is. */
 export async function drain(
-  context: AuthContext,
+  context: DrainContext,
   { retiring, hold }: { readonly retiring: Retiring; readonly hold: Barrier<void>["hold"] },
   work: Work,
 ): Promise<void> {

@@ -19,11 +19,14 @@ export async function resumeWhileHeld(context: AuthContext, held: Held, retireme
   const { signal } = held;
   const hinted = new Signal();
   void store.watch({ family: gateRows, prefix: {} }, signal, () => hinted.notify()).catch(() => {});
-  while (!signal.aborted) {
+  for (let expireAt = 0; !signal.aborted; ) {
     const seen = hinted.count;
     try {
       await resumeAll(context, held, retirements);
-      await expireSessions(context, held, ownWork(ports, BARRIER.stepMs, signal));
+      if (ports.monotonic() >= expireAt) {
+        await expireSessions(context, held, ownWork(ports, BARRIER.stepMs, signal));
+        expireAt = ports.monotonic() + RESCAN_MS;
+      }
     } catch (error) {
       // The claim is kept; who needs a barrier is told that it is not confirmed.
       if (!signal.aborted) log.warn({ err: reasonOf(error) }, "unfinished barriers not scanned");

@@ -18,8 +18,10 @@ import { type Asked, endIsProven, recordIsWritten } from "./proof.ts";
 import type { Retiring } from "./retirement.ts";
 import type { WhoIsLeft } from "./who-is-left.ts";
 
+export type DrainContext = Pick<AuthContext, "store" | "ports" | "log">;
+
 export interface Settling {
-  readonly context: AuthContext;
+  readonly context: DrainContext;
   readonly retiring: Retiring;
   readonly left: WhoIsLeft;
   readonly work: Work;
