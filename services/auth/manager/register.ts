@@ -5,6 +5,7 @@ import type { Entry } from "../../../shared/rows/family.ts";
 import { type ServiceSpec, serviceSpecRows } from "../../../shared/rows/service.ts";
 import type { Digest } from "../../../shared/tokens.ts";
 import type { Work } from "../../../shared/work.ts";
+import { assertPredecessorGone } from "../assignments/predecessor.ts";
 import { MANAGER } from "../context.ts";
 import { servePrincipal } from "../registration/check.ts";
 import { registeredContract } from "../registration/contracts.ts";
@@ -27,6 +28,7 @@ export const handleManagerRegister: AuthHandler<typeof managerRegister> = async 
     throw new AuthorityError("permission-denied", "this instance is another owner's");
   const spec = await ownSpec(visit, work);
   const clusterDigest = await onlyCluster(visit, spec);
+  if (holder.granter.kind === "assignment") await assertPredecessorGone(visit, holder.granter.row.value);
   const opened = await register(
     context,
     { ...registering, contains: "serve-family", createsGate: false, spec: (of) => ownSpec(visit, of) },

@@ -2,13 +2,11 @@
 import type { managerSessionEnd } from "../../../shared/contracts/auth/manager/session-end.ts";
 import type { Output } from "../../../shared/contracts/operation.ts";
 import { AuthorityError, isAuthorityError } from "../../../shared/errors.ts";
-import { credRows, epCredRows } from "../../../shared/rows/credential.ts";
-import type { Entry } from "../../../shared/rows/family.ts";
 import { type Session, sessionRows } from "../../../shared/rows/session.ts";
-import { type Message, swap } from "../../../shared/store/message.ts";
 import { principalOf } from "../../../shared/tokens.ts";
+import { sessionEnd } from "../barrier/session.ts";
 import type { Holder } from "../holders.ts";
-import type { AuthHandler, Visit } from "../visit.ts";
+import type { AuthHandler } from "../visit.ts";
 
 type State = Output<typeof managerSessionEnd>["state"];
 
@@ -26,7 +24,8 @@ export const handleManagerSessionEnd: AuthHandler<typeof managerSessionEnd> = as
       return { v: 1, requestId, sessionId, state: ended };
     }
     try {
-      await context.store.commit(await end(visit, session), work);
+      // Nobody is evicted: both principals have other connections (state §5).
+      await context.store.commit(await sessionEnd(context, session, "closed", work), work);
       return { v: 1, requestId, sessionId, state: "closed" };
     } catch (error) {
       // Issued again or ended meanwhile: what is there now ends, or has.
@@ -43,23 +42,3 @@ function concerns(holder: Holder, { holder: held, serving }: Session): boolean {
 }
 
 const endOf = ({ state }: Session): State | undefined => (state === "active" ? undefined : state);
-
-/** The commit *end*: nobody is evicted, as both principals have other connections (state §5). */
-async function end(
-  { context, work }: Pick<Visit, "context" | "work">,
-  session: Entry<Session>,
-): Promise<readonly Message[]> {
-  const { endpoint, serving, servingCredentialId, holder, holderCredentialId } = session.value;
-  const servingKey = epCredRows.key({
-    endpoint,
-    instanceId: serving.instanceId,
-    credentialId: servingCredentialId,
-  });
-  const holderKey = credRows.key({ uid: holder.lifecycleUid, credentialId: holderCredentialId });
-  const [one, other] = await Promise.all([context.store.read(servingKey, work), context.store.read(holderKey, work)]);
-  return [
-    swap(session, { ...session.value, state: "closed" as const }),
-    ...(one?.value.state === "active" ? [swap(one, { ...one.value, state: "revoked" as const })] : []),
-    ...(other?.value.state === "active" ? [swap(other, { ...other.value, state: "revoked" as const })] : []),
-  ];
-}

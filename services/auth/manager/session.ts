@@ -15,6 +15,7 @@ import { type Session, sessionRows } from "../../../shared/rows/session.ts";
 import { create, fenced, type Message, swap } from "../../../shared/store/message.ts";
 import { principalOf } from "../../../shared/tokens.ts";
 import { holderCredential } from "../barrier/contain.ts";
+import { revocation } from "../barrier/session.ts";
 import { MANAGER } from "../context.ts";
 import { issue } from "../issue/issue.ts";
 import { type Credential, credential, type Minted } from "../issue/mint.ts";
@@ -136,7 +137,7 @@ async function reissue(visit: Visit, gate: Entry<EpGate>): Promise<(minted: read
   const former = await context.store.read(epCredRows.key({ endpoint: MANAGER, instanceId, credentialId }), work);
   return (minted) => [
     swap(found, { ...value, servingCredentialId: servingId(minted) }),
-    ...(former?.value.state === "active" ? [swap(former, { ...former.value, state: "revoked" as const })] : []),
+    ...(former?.value.state === "active" ? [revocation(former)] : []),
   ];
 }
 

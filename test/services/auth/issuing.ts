@@ -1,273 +1,181 @@
 /**
- * What holds for every operation that issues, whatever it issues (operations §1 to §4): each test of one runs it.
+ * What holds for every operation that issues, whatever it issues (operations §1 to §4, M): each test of one runs it.
  * A case is the operation's own good request with one thing wrong.
  */
 import { describe, expect, it } from "vitest";
 import { credentialIdOf } from "../../../shared/canonical.ts";
+import { managerPrepare } from "../../../shared/contracts/auth/manager/prepare.ts";
 import type { Input, Operation, Output } from "../../../shared/contracts/operation.ts";
 import { createKeyPair } from "../../../shared/credentials/nkeys.ts";
 import { ROLES, type Role } from "../../../shared/credentials/roles.ts";
 import type { ErrorCode } from "../../../shared/errors.ts";
 import { newUid, systemPorts } from "../../../shared/ports.ts";
-import { currentRegistrationProof } from "../../../shared/proofs.ts";
+import { currentRegistrationProof, declarationProof } from "../../../shared/proofs.ts";
 import { actorRows } from "../../../shared/rows/actor.ts";
 import { type EpCred, epCredRows } from "../../../shared/rows/credential.ts";
-import type { Entry } from "../../../shared/rows/family.ts";
-import { type EpGate, epGateRows } from "../../../shared/rows/gate.ts";
-import { managerRows } from "../../../shared/rows/manager.ts";
 import { loadSecret, SECRET } from "../../../shared/secrets/keys.ts";
 import { touch } from "../../../shared/store/message.ts";
-import { type Actor, EndpointLabel, type Uid } from "../../../shared/tokens.ts";
+import { type Actor, Digest, type Uid } from "../../../shared/tokens.ts";
 import { ownWork } from "../../../shared/work.ts";
 import type { TestManager } from "../../kit/manager.ts";
 import { pauseCommit } from "../../kit/pause.ts";
 import type { TestSpace } from "../../kit/space.ts";
 import { unchanged } from "../../kit/unchanged.ts";
-
-export const MANAGER = EndpointLabel.parse("manager");
-const once = { once: true } as const;
+import { refusesStrangers, refusesUnregistered } from "./manager-refusals.ts";
+import { ask, during, frozen, gateKeyOf, MANAGER, retired, type Scene, stored } from "./scene.ts";
 
 export interface Issuing<O extends Operation> {
   readonly operation: O;
   readonly proof: "K" | "U";
-  space(): TestSpace;
-  /** One that no case does away with. */
-  manager(): TestManager;
-  /** A good request of that manager's, with what must be there before. */
-  args(manager: TestManager): Promise<Input<O>> | Input<O>;
+  /** Whose manager no case does away with. */
+  scene(): Scene;
+  /** What must be there before a manager's request is good. */
+  before?(manager: TestManager): Promise<void>;
+  /** A good request of that manager's. */
+  args(manager: TestManager): Input<O>;
+  /** What a gate that moved while signing is: `conflict` unless given. */
+  readonly moved?: ErrorCode;
 }
 
-/** All of it. */
 export function itIssues<O extends Operation>(given: Issuing<O>): void {
-  describe(`${given.operation.name}, as whatever issues`, () => {
-    itKnowsItsCaller(given);
-    itWantsTheRegistration(given);
-    itIsFencedOnTheGate(given);
+  const { operation, proof, scene } = given;
+  const args = given.args as (manager: TestManager) => object;
+  describe(`${operation.name}, as whatever issues`, () => {
+    refusesStrangers(scene, operation, args);
+    if (proof === "K") refusesUnregistered(scene, operation, args);
+    else refusesUndeclared(scene, operation, args);
+    mintsForItsGranter(given);
   });
 }
 
-type Good = Readonly<Record<string, unknown>>;
+/** Of an operation that carries U: a computable proof shows no registration, so the gate must. */
+function refusesUndeclared(scene: () => Scene, operation: Operation, args: (manager: TestManager) => object): void {
+  describe("the declaration check", () => {
+    const refused = (code: "permission-denied" | "failed-precondition", change: object = {}) => {
+      const { space, manager } = scene();
+      return unchanged(space, code, () => ask(manager, operation, { ...args(manager), ...change }));
+    };
 
-async function goodOf<O extends Operation>(given: Issuing<O>, manager = given.manager()): Promise<Good> {
-  return (await given.args(manager)) as Good;
-}
+    it("wants U over what is declared: no K, none over other identities", async () => {
+      const { manager } = scene();
+      await refused("permission-denied", { registrationProof: manager.proof });
+      const { identities } = manager.envelope();
+      const changed = { ...identities, serve: identities.executor, executor: identities.serve };
+      await refused("permission-denied", { identities: changed });
+    });
 
-/** Asks on the manager's own connection. */
-const ask = (manager: TestManager, operation: Operation, args: unknown) =>
-  manager.client.call<Operation>(operation, args, once);
+    it("wants the gate there and open, whatever the proof (R2)", async () => {
+      const { space, manager, person } = scene();
+      for (const change of [frozen(), frozen("retirement"), retired()]) {
+        await during(space, gateKeyOf(manager), change, () => refused("failed-precondition"));
+      }
+      const unknown = { ...manager.envelope(), instanceId: newUid(systemPorts) };
+      const { contractArtifacts = [] } = args(manager) as { contractArtifacts?: readonly unknown[] };
+      const registrationProof = declarationProof({ ...unknown, owner: person.owner, contractArtifacts });
+      const request = { ...args(manager), instanceId: unknown.instanceId, registrationProof };
+      await unchanged(space, "failed-precondition", () => person.ask<Operation>(operation, request));
+    });
 
-function itKnowsItsCaller<O extends Operation>(given: Issuing<O>): void {
-  const { operation } = given;
+    it("wants the gate to be the owner's (R3)", async () => {
+      const { space, manager } = scene();
+      const { principal } = await stored(space, gateKeyOf(manager));
+      await during(space, gateKeyOf(manager), { principal: `${principal}x` as typeof principal }, () =>
+        refused("permission-denied"),
+      );
+    });
 
-  it.each<[string, Good]>([
-    ["another actor", { actor: "other" }],
-    ["another instance", { instanceId: newUid(systemPorts) }],
-    ["another uid", { managerLifecycleUid: newUid(systemPorts) }],
-    ["another space", { space: "other" }],
-  ])("refuses a manager that names %s", async (_name, wrong) => {
-    const args = { ...(await goodOf(given)), ...wrong };
-    await unchanged(given.space(), "permission-denied", () => ask(given.manager(), operation, args));
-  });
-
-  it("refuses one nkey under two names", async () => {
-    const args = await goodOf(given);
-    const identities = args.identities as TestManager["keys"];
-    const doubled = { ...args, identities: { ...identities, serve: identities.executor } };
-    await unchanged(given.space(), "bad-request", () => ask(given.manager(), operation, doubled));
-  });
-
-  it("refuses a person without supervise, whatever else they hold", async () => {
-    const other = await given.space().person("mallory", { actor: "m1", scope: ["spawn", "run", "admin"] });
-    const args = { ...(await goodOf(given)), actor: other.actor };
-    await unchanged(given.space(), "permission-denied", () => other.ask<Operation>(operation, args));
-  });
-
-  it("refuses another human of the owner than the one who prepared the instance", async () => {
-    const [space, manager] = [given.space(), given.manager()];
-    const ops = await space.person(manager.person.name, { actor: "ops", scope: ["supervise"] });
-    const args = { ...(await goodOf(given)), actor: ops.actor };
-    const proven = given.proof === "K" ? { ...args, registrationProof: await proofK(space, manager, ops.actor) } : args;
-    await unchanged(space, "permission-denied", () => ops.ask<Operation>(operation, proven));
-  });
-
-  it("refuses without a login at the gateway", async () => {
-    const args = await goodOf(given);
-    await unchanged(given.space(), "unauthenticated", () =>
-      given.space().gateway.call<Operation>(operation, args, once),
-    );
-  });
-}
-
-interface Wrong {
-  readonly name: string;
-  readonly code: ErrorCode;
-  readonly args?: (manager: TestManager, space: TestSpace) => Promise<Good> | Good;
-  readonly gate?: (gate: EpGate) => EpGate;
-}
-
-const OF_THE_GATE: readonly Wrong[] = [
-  {
-    name: "a gate frozen by a registration",
-    code: "failed-precondition",
-    gate: (gate) => ({ ...gate, state: "frozen", op: { opId: newUid(systemPorts), kind: "registration" } }),
-  },
-  {
-    name: "a retired gate",
-    code: "failed-precondition",
-    gate: (gate) => ({ ...gate, state: "retired", op: { opId: newUid(systemPorts), kind: "retirement" } }),
-  },
-  {
-    name: "a gate that another principal serves",
-    code: "permission-denied",
-    gate: (gate) => ({ ...gate, principal: `${gate.principal}x` as EpGate["principal"] }),
-  },
-];
-
-const OF_K: readonly Wrong[] = [
-  {
-    name: "U in place of K",
-    code: "permission-denied",
-    args: (manager) => ({ registrationProof: manager.declaration() }),
-  },
-  {
-    name: "K of an earlier registration",
-    code: "permission-denied",
-    args: async (manager, space) => ({
-      registrationProof: await proofK(space, manager, manager.person.actor, { registrationRevision: 1 }),
-    }),
-  },
-  {
-    name: "K of an earlier registration under its own epoch",
-    code: "permission-denied",
-    args: async (manager, space) => ({
-      registrationProof: await proofK(space, manager, manager.person.actor, { processEpoch: 7 }),
-    }),
-  },
-];
-
-/** Where the request says for which account and epoch it is. */
-const OF_ACCOUNT: readonly Wrong[] = [
-  {
-    name: "another account",
-    code: "permission-denied",
-    args: () => ({ accountPublicKey: createKeyPair("account").public }),
-  },
-  {
-    name: "another epoch",
-    code: "conflict",
-    args: ({ coordinates }) => ({ processEpoch: coordinates.processEpoch + 1 }),
-  },
-];
-
-const OF_U: readonly Wrong[] = [
-  { name: "K in place of U", code: "permission-denied", args: (manager) => ({ registrationProof: manager.proof }) },
-  {
-    name: "a gate that never registered",
-    code: "failed-precondition",
-    gate: (gate) => ({ ...gate, registrationRevision: 0 }),
-  },
-];
-
-function itWantsTheRegistration<O extends Operation>(given: Issuing<O>): void {
-  const { operation, proof } = given;
-  const named = Object.keys((operation.input as { properties?: object }).properties ?? {});
-  const cases = [
-    ...OF_THE_GATE,
-    ...(proof === "K" ? OF_K : OF_U),
-    ...(named.includes("accountPublicKey") ? OF_ACCOUNT : []),
-  ];
-  it.each(cases)("refuses $name", async ({ code, args, gate }) => {
-    const [space, manager] = [given.space(), given.manager()];
-    const wrong = { ...(await goodOf(given)), ...(await args?.(manager, space)) };
-    await withGate(space, manager, gate ?? ((same) => same), async () => {
-      const refusal = await unchanged(space, code, () => ask(manager, operation, wrong));
-      if (code !== "conflict") return;
-      const { instanceId, coordinates } = manager;
-      const detail = { kind: "ai.cotal.auth.incarnation", instanceId, epoch: coordinates.processEpoch };
-      expect(refusal.details).toEqual([detail]);
+    it("wants a registration behind the gate", async () => {
+      const { space, manager } = scene();
+      await during(space, gateKeyOf(manager), { registrationRevision: 0 }, () => refused("failed-precondition"));
     });
   });
-
-  it("refuses an instance without a gate", async () => {
-    const [space, manager] = [given.space(), given.manager()];
-    const nowhere = await space.manager(manager.person, { upTo: "none" });
-    const proofOf = proof === "U" ? nowhere.declaration() : manager.proof;
-    const args = { ...(await goodOf(given)), ...nowhere.envelope(), registrationProof: proofOf };
-    await unchanged(space, "failed-precondition", () => manager.person.ask<Operation>(operation, args));
-  });
 }
 
-function itIsFencedOnTheGate<O extends Operation>(given: Issuing<O>): void {
-  const { operation } = given;
+function mintsForItsGranter<O extends Operation>(given: Issuing<O>): void {
+  const { operation, proof, scene, before, args, moved = "conflict" } = given;
 
-  /** Stops before the commit, does that, goes on. */
+  /** Stops before the commit, does that, and gives what goes on. */
   async function meanwhile(manager: TestManager, what: () => Promise<unknown>): Promise<() => Promise<Output<O>>> {
-    const args = await goodOf(given, manager);
+    await before?.(manager);
     const pause = pauseCommit(`epcred.manager.${manager.instanceId}.`);
-    const answer = manager.person.ask<Operation>(operation, args);
+    const answer = manager.person.ask(operation, args(manager));
     answer.catch(() => {});
     await pause.reached;
     await what();
     return () => {
       pause.resume();
-      return answer as Promise<Output<O>>;
+      return answer;
     };
   }
 
-  it("issues on the second run where the gate was only touched while signing", async () => {
-    const [space, manager] = [given.space(), given.manager()];
-    const goOn = await meanwhile(manager, () => touchGate(space, manager));
-    const answer = await goOn();
-    for (const { jwt } of signedIn(answer)) expect((await rowOf(space, manager, jwt))?.value.state).toBe("active");
-  });
+  /** A manager that may lose its granter. */
+  async function expendable(name = `gone-${newUid(systemPorts)}`): Promise<TestManager> {
+    const { space } = scene();
+    return space.manager(await space.person(name, { scope: ["supervise"] }));
+  }
 
-  it("refuses with conflict where the gate was frozen while signing", async () => {
-    const [space, manager] = [given.space(), given.manager()];
-    const original = await gateOf(space, manager);
-    const goOn = await meanwhile(manager, () =>
-      space.put(original.key, {
-        ...original.value,
-        state: "frozen",
-        op: { opId: newUid(systemPorts), kind: "registration" },
-      }),
-    );
-    await unchanged(space, "conflict", goOn);
-    await space.put(original.key, original.value);
-  });
-
-  it("refuses where the actor behind the manager was revoked while signing", async () => {
-    const space = given.space();
-    const manager = await space.manager(await space.person(`gone-${newUid(systemPorts)}`, { scope: ["supervise"] }));
-    const goOn = await meanwhile(manager, async () => {
-      const row = await manager.person.row();
-      if (!row) throw new Error("no such actor");
-      const { owner, actor } = manager.person;
-      const now = systemPorts.now();
-      await space.put(actorRows.key({ owner, actor }), {
-        ...row.value,
-        state: "revoked",
-        revokedAt: now,
-        revokedBy: row.value.grantedBy,
+  describe("the mint", () => {
+    if (Object.hasOwn((operation.input as { properties?: object }).properties ?? {}, "accountPublicKey")) {
+      it("is for this account (R1)", async () => {
+        const { space, manager } = scene();
+        const request = { ...(args(manager) as object), accountPublicKey: createKeyPair("account").public };
+        await unchanged(space, "permission-denied", () => ask(manager, operation, request));
       });
-      await touchGate(space, manager);
-    });
-    await unchanged(space, "permission-denied", goOn);
-  });
+    }
 
-  it("refuses where another granter prepared the instance while signing", async () => {
-    const space = given.space();
-    const name = `heir-${newUid(systemPorts)}`;
-    const manager = await space.manager(await space.person(name, { scope: ["supervise"] }));
-    const heir = await space.person(name, { actor: "heir", scope: ["supervise"] });
-    const goOn = await meanwhile(manager, async () => {
-      const key = managerRows.key({ instanceId: manager.instanceId });
-      const row = await space.store.read(key);
-      if (!row) throw new Error("no such manager");
-      const { owner, actor, uid: lifecycleUid } = heir;
-      await space.put(key, { ...row.value, grantedBy: { kind: "actor", owner, actor, lifecycleUid } });
-      await touchGate(space, manager);
+    it("is for the human who prepared the instance and for no other of the owner", async () => {
+      const { space, manager } = scene();
+      const ops = await space.person(manager.person.name, { actor: "ops", scope: ["supervise"] });
+      const request = { ...(args(manager) as object), actor: ops.actor };
+      const registrationProof = await proofK(space, manager, ops.actor);
+      await unchanged(space, "permission-denied", () =>
+        ops.ask<Operation>(operation, proof === "K" ? { ...request, registrationProof } : request),
+      );
     });
-    await unchanged(space, "permission-denied", goOn);
+
+    it("is made on a second run where the gate was only touched while signing", async () => {
+      const { space, manager } = scene();
+      const goOn = await meanwhile(manager, () => touchGate(space, manager));
+      for (const { jwt } of signedIn(await goOn())) {
+        expect((await rowOf(space, manager, jwt))?.value.state).toBe("active");
+      }
+    });
+
+    it("is lost where the gate was frozen while signing", async () => {
+      const { space, manager } = scene();
+      const gate = await stored(space, gateKeyOf(manager));
+      const goOn = await meanwhile(manager, () => space.put(gateKeyOf(manager), { ...gate, ...frozen() }));
+      await unchanged(space, moved, goOn);
+      await space.put(gateKeyOf(manager), gate);
+    });
+
+    it("is refused where the actor behind the manager was revoked while signing", async () => {
+      const { space } = scene();
+      const manager = await expendable();
+      const key = actorRows.key(manager.person);
+      const goOn = await meanwhile(manager, async () => {
+        const { grantedBy, ...row } = await stored(space, key);
+        const revokedAt = systemPorts.now();
+        await space.put(key, { ...row, grantedBy, state: "revoked", revokedAt, revokedBy: grantedBy });
+        await touchGate(space, manager);
+      });
+      await unchanged(space, "permission-denied", goOn);
+    });
+
+    it("is refused where another granter prepared the instance while signing", async () => {
+      const { space } = scene();
+      const manager = await expendable();
+      const heir = await space.person(manager.person.name, { actor: "heir", scope: ["supervise"] });
+      const goOn = await meanwhile(manager, () =>
+        heir.ask(managerPrepare, {
+          ...manager.envelope(),
+          kind: "manager-service-authority",
+          operation: "prepare",
+          actor: heir.actor,
+        }),
+      );
+      await unchanged(space, "permission-denied", goOn);
+    });
   });
 }
 
@@ -277,41 +185,19 @@ export async function proofK(
   manager: Pick<TestManager, "person" | "envelope" | "coordinates">,
   actor: Actor,
   other: { readonly registrationRevision?: number; readonly processEpoch?: number } = {},
-): Promise<string> {
+): Promise<Digest> {
   const { dataAccount } = await loadSecret(secrets, space, SECRET.serviceKeys);
   const { registrationRevision, processEpoch } = { ...manager.coordinates, ...other };
   const { instanceId, managerLifecycleUid, identities } = manager.envelope();
   const { owner } = manager.person;
   const of = { space, owner, actor, instanceId, managerLifecycleUid, identities, registrationRevision, processEpoch };
-  return currentRegistrationProof(of, dataAccount.signingSeed);
+  return Digest.parse(currentRegistrationProof(of, dataAccount.signingSeed));
 }
 
-const gateKey = ({ instanceId }: { readonly instanceId: Uid }) => epGateRows.key({ endpoint: MANAGER, instanceId });
-
-export async function gateOf(space: TestSpace, manager: { readonly instanceId: Uid }): Promise<Entry<EpGate>> {
-  const gate = await space.store.read(gateKey(manager));
+async function touchGate(space: TestSpace, manager: TestManager): Promise<void> {
+  const gate = await space.store.read(gateKeyOf(manager));
   if (!gate) throw new Error("this manager has no gate");
-  return gate;
-}
-
-/** Runs something while the gate is another one. */
-export async function withGate(
-  space: TestSpace,
-  manager: TestManager,
-  change: (gate: EpGate) => EpGate,
-  work: () => Promise<unknown>,
-): Promise<void> {
-  const { key, value } = await gateOf(space, manager);
-  await space.put(key, change(value));
-  try {
-    await work();
-  } finally {
-    await space.put(key, value);
-  }
-}
-
-export async function touchGate(space: TestSpace, manager: TestManager): Promise<void> {
-  await space.store.commit([touch(await gateOf(space, manager))], ownWork(systemPorts, 5_000));
+  await space.store.commit([touch(gate)], ownWork(systemPorts, 5_000));
 }
 
 const signedIn = (answer: unknown): readonly { readonly jwt: string }[] =>
@@ -329,13 +215,15 @@ export async function expectRow(
   more: Partial<EpCred>,
 ): Promise<void> {
   const { person, instanceId } = manager;
-  const gate = await gateOf(space, manager);
-  const { generation, processEpoch, registrationRevision, nameAuthorityRevision } = gate.value;
+  const { generation, processEpoch, registrationRevision, nameAuthorityRevision } = await stored(
+    space,
+    gateKeyOf(manager),
+  );
   expect((await rowOf(space, manager, signed.jwt))?.value).toEqual({
     credentialId: credentialIdOf(signed.jwt),
     role,
     lifecycleUid: manager.uid,
-    holderPrincipal: `${person.owner}.${ROLES[role].actor({ instanceId, ...more })}`,
+    holderPrincipal: `${person.owner}.${ROLES[role].actor({ instanceId, actor: person.actor, ...more })}`,
     sourceChain: ["root"],
     grantedBy: { kind: "actor", owner: person.owner, actor: person.actor, lifecycleUid: person.uid },
     generation,

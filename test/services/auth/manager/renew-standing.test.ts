@@ -10,7 +10,8 @@ import { pauseRead } from "../../../kit/pause.ts";
 import { startSpace, type TestSpace } from "../../../kit/space.ts";
 import { unchanged } from "../../../kit/unchanged.ts";
 import { hears, writes } from "../hear.ts";
-import { expectRow, gateOf, itIssues, MANAGER, proofK } from "../issuing.ts";
+import { expectRow, itIssues, proofK } from "../issuing.ts";
+import { gateKeyOf, MANAGER, stored } from "../scene.ts";
 
 const ROLES = ["supervisor", "executor", "serve", "goalWriter", "sessionLedger"] as const;
 
@@ -32,7 +33,12 @@ const args = (of: TestManager): Input<typeof managerRenewStanding> => ({
   operation: "renewStandingBundle",
 });
 
-itIssues({ operation: managerRenewStanding, proof: "K", space: () => space, manager: () => manager, args });
+itIssues({
+  operation: managerRenewStanding,
+  proof: "K",
+  scene: () => ({ space, manager, person: manager.person }),
+  args,
+});
 
 describe("what is renewed", () => {
   it("is all five in one commit, each on its row", async () => {
@@ -85,10 +91,8 @@ describe("the registered service record", () => {
     const spec = await space.store.read(specKey(of));
     if (!spec) throw new Error("no service record");
     const registrationRevision = await space.put(specKey(of), { ...spec.value, ...change });
-    const gate = await gateOf(space, of);
-    await space.put(gate.key, { ...gate.value, registrationRevision });
-    const registrationProof = await proofK(space, of, of.person.actor, { registrationRevision });
-    return { ...args(of), registrationProof: Digest.parse(registrationProof) };
+    await space.put(gateKeyOf(of), { ...(await stored(space, gateKeyOf(of))), registrationRevision });
+    return { ...args(of), registrationProof: await proofK(space, of, of.person.actor, { registrationRevision }) };
   }
 
   it("must stand as it was registered", async () => {
@@ -99,11 +103,10 @@ describe("the registered service record", () => {
 
   it("must be there", async () => {
     const of = await space.manager(manager.person, { upTo: "prepare" });
-    const { key, value } = await gateOf(space, of);
-    await space.put(key, { ...value, registrationRevision: 1 });
+    await space.put(gateKeyOf(of), { ...(await stored(space, gateKeyOf(of))), registrationRevision: 1 });
     const coordinates = { ...manager.coordinates, registrationRevision: 1, processEpoch: 0 };
     const described = { person: of.person, envelope: () => of.envelope(), coordinates };
-    const registrationProof = Digest.parse(await proofK(space, described, of.person.actor));
+    const registrationProof = await proofK(space, described, of.person.actor);
     const request = { ...args(manager), ...of.envelope(), processEpoch: 0, registrationProof };
     await unchanged(space, "failed-precondition", () => of.client.call(managerRenewStanding, request, { once: true }));
   });

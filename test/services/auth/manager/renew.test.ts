@@ -22,7 +22,7 @@ const args = (of: TestManager): Input<typeof managerRenew> => ({
   registrationProof: of.proof,
 });
 
-itIssues({ operation: managerRenew, proof: "K", space: () => space, manager: () => manager, args });
+itIssues({ operation: managerRenew, proof: "K", scene: () => ({ space, manager, person: manager.person }), args });
 
 it.each([
   ["the manager itself", (request: ReturnType<typeof args>) => manager.client.call(managerRenew, request)],

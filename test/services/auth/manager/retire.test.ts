@@ -44,7 +44,7 @@ const refused = (code: "bad-request" | "permission-denied" | "conflict", change:
   return unchanged(space, code, () => manager.client.call(managerRetire, wrong, { once: true }));
 };
 
-itIssues({ operation: managerRetire, proof: "U", space: () => space, manager: () => manager, args });
+itIssues({ operation: managerRetire, proof: "U", scene: () => ({ space, manager, person: manager.person }), args });
 
 describe("what is asked for", () => {
   it("is the retirement whose id follows from the target", () =>

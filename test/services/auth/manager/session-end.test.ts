@@ -11,7 +11,8 @@ import type { Connected, Person } from "../../../kit/person.ts";
 import { startSpace, type TestSpace } from "../../../kit/space.ts";
 import { unchanged } from "../../../kit/unchanged.ts";
 import { hears } from "../hear.ts";
-import { MANAGER, rowOf } from "../issuing.ts";
+import { rowOf } from "../issuing.ts";
+import { MANAGER } from "../scene.ts";
 import { type Opened, openSession, reissueArgs, sessionRow, statesOf } from "./sessions.ts";
 
 let space: TestSpace;

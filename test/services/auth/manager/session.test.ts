@@ -14,7 +14,8 @@ import type { Person } from "../../../kit/person.ts";
 import { startSpace, type TestSpace } from "../../../kit/space.ts";
 import { unchanged } from "../../../kit/unchanged.ts";
 import { hears } from "../hear.ts";
-import { expectRow, gateOf, itIssues, MANAGER, rowOf } from "../issuing.ts";
+import { expectRow, itIssues, rowOf } from "../issuing.ts";
+import { during, frozen, gateKeyOf, MANAGER } from "../scene.ts";
 import {
   holderRow,
   openArgs,
@@ -47,8 +48,7 @@ const sessionWith = (args: SessionArgs, change: Partial<SessionArgs["session"]>)
 itIssues({
   operation: managerSession,
   proof: "U",
-  space: () => space,
-  manager: () => manager,
+  scene: () => ({ space, manager, person: manager.person }),
   args: (of) => openArgs(of, bob),
 });
 
@@ -240,13 +240,8 @@ describe("issuing the serving half again", () => {
 
   it("is refused on a frozen gate, whatever the proof", async () => {
     const { sessionId, exp } = await openSession(manager, bob);
-    const gate = await gateOf(space, manager);
-    await space.put(gate.key, {
-      ...gate.value,
-      state: "frozen",
-      op: { opId: newUid(systemPorts), kind: "registration" },
-    });
-    await refused("failed-precondition", reissueArgs(manager, sessionId, exp));
-    await space.put(gate.key, gate.value);
+    await during(space, gateKeyOf(manager), frozen(), () =>
+      refused("failed-precondition", reissueArgs(manager, sessionId, exp)),
+    );
   });
 });

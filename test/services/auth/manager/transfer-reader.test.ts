@@ -26,7 +26,12 @@ const args = (of: TestManager, key = createKeyPair("user")): Input<typeof manage
   transferReader: { id: UserNkey.parse(key.public) },
 });
 
-itIssues({ operation: managerTransferReader, proof: "U", space: () => space, manager: () => manager, args });
+itIssues({
+  operation: managerTransferReader,
+  proof: "U",
+  scene: () => ({ space, manager, person: manager.person }),
+  args,
+});
 
 describe("a transfer reader", () => {
   it("is issued for 300 s under a key of its own", async () => {
