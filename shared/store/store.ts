@@ -107,8 +107,11 @@ export class Store {
     return { entries, corrupt };
   }
 
-  /** Hints that rows may have changed: those of a family, or one; until the signal aborts or the connection closes. */
-  watch<V, P>(
+  /**
+   * Hints that rows may have changed: those of a family, or one; until the signal aborts or the connection closes.
+   * Rejects where there is none to watch on.
+   */
+  async watch<V, P>(
     rows: Key<V> | { readonly family: RowFamily<V, P>; readonly prefix: Partial<P> },
     signal: AbortSignal,
     hint: (hint: Hint) => void,

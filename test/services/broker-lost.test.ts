@@ -1,0 +1,32 @@
+/** Services whose broker goes away: they wait for it, and end without it where they are told to. */
+import { afterAll, beforeAll, expect, it, vi } from "vitest";
+import { actorList } from "../../shared/contracts/auth/actors/actor-list.ts";
+import { newNonce, systemPorts } from "../../shared/ports.ts";
+import type { Host } from "../kit/hosting.ts";
+import { startSpace, type TestSpace } from "../kit/space.ts";
+
+const SERVICES = ["custodian", "auth", "exchange", "callout"] as const;
+
+let space: TestSpace;
+let host: Host;
+
+beforeAll(async () => {
+  space = await startSpace({ services: SERVICES });
+  const [first] = space.hosts;
+  if (!first) throw new Error("no host");
+  host = first;
+});
+afterAll(() => space.stop());
+
+const answers = () => space.operator.call(actorList, { requestId: newNonce(systemPorts) }, { deadlineMs: 2_000 });
+
+it("a restarted broker finds every service again", async () => {
+  await space.broker.kill("SIGKILL");
+  await vi.waitFor(() => expect(host.services.some((service) => service.ready())).toBe(false), 5_000);
+  await space.broker.restart();
+  await vi.waitFor(() => expect(host.services.every((service) => service.ready())).toBe(true), {
+    timeout: 20_000,
+    interval: 100,
+  });
+  expect((await answers()).actors).toEqual([]);
+});
