@@ -3,8 +3,8 @@ import type { Msg, NatsConnection } from "@nats-io/nats-core";
 import { Svcm } from "@nats-io/services";
 import type { Logger } from "pino";
 import { textOf } from "../../shared/errors.ts";
-import { STOP } from "../../shared/limits.ts";
 import type { Space, Uid } from "../../shared/tokens.ts";
+import { drainService } from "../host/drain.ts";
 import { EndpointStatistics, type FrameworkStatistics } from "../host/statistics.ts";
 import { Turns } from "./admit.ts";
 import { type Authorizing, authorize, type Delivered } from "./authorize.ts";
@@ -70,20 +70,9 @@ export async function serveCallout(options: ServeOptions): Promise<ServedCallout
   await connection.flush();
 
   let drained: Promise<void> | undefined;
-  const drain = async (): Promise<void> => {
-    await framework.stop();
-    const limit = new AbortController();
-    const late = ports.sleep(STOP.drainMs, limit.signal).then(
-      () => stopping.abort(),
-      () => {},
-    );
-    await Promise.race([Promise.allSettled(running), late.then(() => Promise.allSettled(running))]);
-    limit.abort();
-    if (!connection.isClosed()) await connection.flush();
-  };
   return {
     drain: () => {
-      drained ??= drain();
+      drained ??= drainService({ framework, connection, running, stopping, ports, log });
       return drained;
     },
     stopped: framework.stopped.then((error) => {

@@ -6,11 +6,11 @@ import type { Logger } from "pino";
 import { Compile } from "typebox/compile";
 import type { ContractSet, Operation, ServiceName } from "../../shared/contracts/operation.ts";
 import { textOf } from "../../shared/errors.ts";
-import { STOP } from "../../shared/limits.ts";
 import type { Ports } from "../../shared/ports.ts";
 import { classSubscription, instanceSubscription } from "../../shared/subjects.ts";
 import { type Answering, answer } from "./answer.ts";
 import { descriptor } from "./describe.ts";
+import { drainService } from "./drain.ts";
 import type { Endpoint, Request } from "./handler.ts";
 import { Places } from "./places.ts";
 import type { Incarnation, Incoming, ProvisionedUsers, RoadSigns, ServingState } from "./road.ts";
@@ -136,21 +136,9 @@ export async function serveService(options: ServiceOptions): Promise<Served> {
   await connection.flush();
 
   let drained: Promise<void> | undefined;
-  const drain = async (): Promise<void> => {
-    await framework.stop();
-    const idle = Promise.allSettled(running);
-    const limit = new AbortController();
-    const cut = ports.sleep(STOP.drainMs, limit.signal).then(
-      () => stopping.abort(),
-      () => {},
-    );
-    await Promise.race([idle, cut.then(() => Promise.allSettled(running))]);
-    limit.abort();
-    if (!connection.isClosed()) await connection.flush();
-  };
   return {
     drain: () => {
-      drained ??= drain();
+      drained ??= drainService({ framework, connection, running, stopping, ports, log });
       return drained;
     },
     stopped: framework.stopped.then((error) => {

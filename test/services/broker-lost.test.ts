@@ -30,3 +30,12 @@ it("a restarted broker finds every service again", async () => {
   });
   expect((await answers()).actors).toEqual([]);
 });
+
+it("services drain although there is no broker, and close once their claim can be released", async () => {
+  await space.broker.kill("SIGKILL");
+  await Promise.all(host.services.map((service) => service.drain()));
+  await expect(host.stop()).rejects.toThrow("failed: plane");
+  await space.broker.restart();
+  await host.stop();
+  expect(host.owned.list().every(({ ended }) => ended)).toBe(true);
+});
