@@ -206,6 +206,10 @@ class Manager implements TestManager {
   }
 
   async register() {
+    // As a manager that was started again: nothing of its former self is connected, and comes back after a kick.
+    for (const identity of ["serve", "goalWriter", "sessionLedger"] as const) {
+      await this.#connections.get(this.credentials[identity] ?? "")?.close();
+    }
     const { instanceId, uid: managerLifecycleUid } = this;
     const requestId = newNonce(ports) as string as RequestId;
     this.#coordinates = await this.client.call(managerRegister, { v: 1, requestId, instanceId, managerLifecycleUid });

@@ -19,7 +19,7 @@ let space: TestSpace;
 let manager: TestManager;
 
 beforeAll(async () => {
-  space = await startSpace({ services: ["custodian", "auth", "exchange"] });
+  space = await startSpace({ services: ["custodian", "auth", "exchange"], authTimeoutS: 1 });
   manager = await newManager();
 });
 afterAll(() => space.stop());
