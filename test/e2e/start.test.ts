@@ -8,10 +8,11 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { freePorts } from "../kit/broker.ts";
+import { mesh } from "../services/cli/cli.ts";
 import { type Launched, npmStart, start } from "./launcher.ts";
 
 const CLI = fileURLToPath(new URL("../../services/cli/main.mjs", import.meta.url));
-const WAIT = 120_000;
+const WAIT = 300_000;
 const OWNER = "u_abcdefghijklmnopqrstuvwxy2";
 
 let state: string;
@@ -54,17 +55,10 @@ function leavesNothing(started: Launched): void {
   expect(existsSync(join(state, "space.646576", "auth-service.json"))).toBe(false);
 }
 
-/** A command of the operator's, its result and its exit code. */
+/** A command of the operator's in this process, its exit code and its result or failure. */
 async function command(...args: string[]): Promise<{ code: number; result: unknown }> {
-  const run = promisify(execFile)(process.execPath, [CLI, ...args, "--state", state, "--json"]);
-  const { stdout, code } = await run.then(
-    ({ stdout }) => ({ stdout, code: 0 }),
-    (error: { stdout: string; stderr: string; code: number }) => ({
-      stdout: error.stdout || error.stderr,
-      code: error.code,
-    }),
-  );
-  return { code, result: stdout.trim().startsWith("{") || stdout.startsWith("[") ? JSON.parse(stdout) : stdout };
+  const { code, out, err } = await mesh(...args, "--state", state, "--json");
+  return { code, result: JSON.parse(out || err) };
 }
 
 it("one command makes a space, shows the main job, and leaves nothing behind", { timeout: WAIT }, async () => {
@@ -88,7 +82,17 @@ it("starts again on the same state, survives its processes, obeys the operator, 
   await started.line(({ process, state, pid }) => process === "auth" && state === "ready" && pid !== auth.pid);
 
   const lists = ["--scope", "run", "--subscribe", "general", "--publish", ""];
-  expect(await command("actor", "grant", OWNER, "cli", ...lists)).toMatchObject({ code: 0 });
+  const granted = await promisify(execFile)(process.execPath, [
+    CLI,
+    "actor",
+    "grant",
+    OWNER,
+    "cli",
+    ...lists,
+    "--state",
+    state,
+  ]);
+  expect(granted.stdout).toContain(`granted ${OWNER}.cli`);
   const actors = await command("actor", "list", "--owner", OWNER);
   expect(actors.result).toMatchObject([{ owner: OWNER, actor: "cli", scope: ["run"], allowSubscribe: ["general"] }]);
   const wider = await command("actor", "grant", OWNER, "cli", "--scope", "admin", "--subscribe", "", "--publish", "");
