@@ -16,7 +16,9 @@ import { type Input, type Operation, type Output, schemaClosure } from "./contra
 import { type EndpointRequest, type ParsedReply, parseReply } from "./envelope.ts";
 import { AuthorityError, type ErrorDetail, isAuthorityError, isErrorCode, textOf } from "./errors.ts";
 import { PEER_WAIT, WIRE } from "./limits.ts";
+import { whileOpen } from "./nats/while-open.ts";
 import { jitter, newNonce, type Ports } from "./ports.ts";
+import { isRefusedHere } from "./store/api.ts";
 import { buildSubject, type SubjectTarget } from "./subjects.ts";
 import type { Command, EndpointLabel, Space, Triple, Uid } from "./tokens.ts";
 import { principalOf } from "./tokens.ts";
@@ -132,16 +134,14 @@ async function exchange(
   ms: number,
 ): Promise<Msg> {
   try {
-    return await connection.request(subject, JSON.stringify(request), {
-      timeout: ms,
-      noMux: true,
-      reply,
-    });
+    return await whileOpen(connection, () =>
+      connection.request(subject, JSON.stringify(request), { timeout: ms, noMux: true, reply }),
+    );
   } catch (error) {
     if (error instanceof NoRespondersError || (error instanceof RequestError && error.isNoResponders())) {
       throw new AuthorityError("unavailable", "nobody serves this operation", { outcome: "not-executed" });
     }
-    const outcome = connection.isClosed() ? "not-executed" : "unknown";
+    const outcome = isRefusedHere(error) ? "not-executed" : "unknown";
     throw new AuthorityError("unavailable", "no answer in time", { outcome, reason: textOf(error), cause: error });
   }
 }

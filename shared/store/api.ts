@@ -81,7 +81,8 @@ export function faultOf(error: unknown): string {
 export function isRefusedHere(error: unknown): boolean {
   const cause = error instanceof RequestError ? error.cause : error;
   return (
-    cause instanceof errors.PermissionViolationError ||
+    // Of a subscription it says nothing: the request went out, and its answer is what does not come in.
+    (cause instanceof errors.PermissionViolationError && cause.operation === "publish") ||
     cause instanceof errors.ClosedConnectionError ||
     cause instanceof errors.DrainingConnectionError ||
     cause instanceof errors.InvalidArgumentError ||
