@@ -1,9 +1,12 @@
+import type { NatsConnection } from "@nats-io/transport-node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { instanceRetire } from "../../../../shared/contracts/auth/assignments/instance-retire.ts";
 import { runOperator } from "../../../../shared/contracts/auth/runs/run-operator.ts";
 import { createKeyPair } from "../../../../shared/credentials/nkeys.ts";
 import { isAuthorityError } from "../../../../shared/errors.ts";
-import { newUid, systemPorts } from "../../../../shared/ports.ts";
+import { newNonce, newUid, systemPorts } from "../../../../shared/ports.ts";
 import { epCredRows } from "../../../../shared/rows/credential.ts";
+import { RequestId } from "../../../../shared/tokens.ts";
 import { freshRunId, freshTakeoverId } from "../../../kit/manager.ts";
 import { pauseCommit } from "../../../kit/pause.ts";
 import { asks, writes } from "../hear.ts";
@@ -160,3 +163,28 @@ describe("what is issued", () => {
     await ask({ answers, served: await served(answers) });
   });
 });
+
+it("falls with its instance, and the person stays connected", async () => {
+  const { space, alice } = scene;
+  const manager = await space.manager(alice);
+  const { connection } = await alice.connect();
+  const key = createKeyPair("user");
+  const { operator } = (await manager.client.call(runOperator, operatorArgs(manager, {}, key))).credentials;
+  const reading = await manager.connectAs(operator.jwt, key);
+  const dropped = new Set<NatsConnection>();
+  const supervisor = await manager.connection("supervisor");
+  const all = [connection, reading, supervisor];
+  for (const one of all) void noteDrop(one, dropped);
+  const { instanceId } = manager;
+  const requestId = RequestId.parse(newNonce(systemPorts));
+  const ended = await space.operator.call(instanceRetire, { requestId, endpoint: MANAGER, instanceId });
+  expect((await rowOf(space, manager, operator.jwt))?.value.state).toBe("revoked");
+  expect(ended.evictedPrincipals).not.toContain(`${alice.owner}.${alice.actor}`);
+  await Promise.all(all.map((one) => one.flush()));
+  expect([...dropped]).toEqual([supervisor]);
+});
+
+/** Its credential still stands, so it comes back; that it was dropped is what is seen. */
+async function noteDrop(connection: NatsConnection, dropped: Set<NatsConnection>): Promise<void> {
+  for await (const { type } of connection.status()) if (type === "disconnect") dropped.add(connection);
+}
