@@ -1,5 +1,4 @@
 /** Containment, step 3: every row of a kind revoked, each session met ended (lifecycles §1.2). */
-import { isAuthorityError } from "../../../shared/errors.ts";
 import { STORE } from "../../../shared/limits.ts";
 import type { Cred, EpCred } from "../../../shared/rows/credential.ts";
 import type { Entry } from "../../../shared/rows/family.ts";
@@ -13,13 +12,14 @@ import { revocation, sessionEnd, sessionOf } from "./session.ts";
 import { advance } from "./stage.ts";
 
 type Row = Entry<Cred | EpCred>;
+type Context = Pick<AuthContext, "store" | "afterStep">;
 
 /**
  * Revokes until a scan shows no active row; the rows as that scan showed them, and those that were revoked here.
  * The fence moved: `conflict`.
  */
 export async function revokeRows(
-  context: AuthContext,
+  context: Context,
   barrier: Pick<Barrier<unknown>, "kind" | "opId" | "fence" | "rows" | "hold">,
   work: Work,
 ): Promise<{ rows: readonly Row[]; revoked: readonly Row[] }> {
@@ -34,7 +34,7 @@ export async function revokeRows(
         await context.afterStep?.({ kind: barrier.kind, opId: barrier.opId, step: "revoke" });
       } catch (error) {
         // A row that moved was revoked by somebody else: the next scan shows it.
-        if (lostOn(error, barrier.fence.key) || !isAuthorityError(error, "conflict")) throw error;
+        if (lostOn(error, barrier.fence.key) || !lostOn(error)) throw error;
       }
     }
     for (const row of active) revoked.set(row.key.key, row);
@@ -42,7 +42,7 @@ export async function revokeRows(
 }
 
 /** What must fall together: a row alone, or a session with both its halves. */
-async function endsOf(context: AuthContext, active: readonly Row[], work: Work): Promise<Message[][]> {
+async function endsOf(context: Context, active: readonly Row[], work: Work): Promise<Message[][]> {
   const ends = new Map<string, Message[]>();
   for (const row of active) {
     const session = await sessionOf(context, row.value, work);

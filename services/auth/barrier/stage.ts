@@ -10,17 +10,17 @@ import type { Barrier } from "./kinds.ts";
 
 /** Moves the stage under the fence, together with other messages; gives their revisions. */
 export async function advance(
-  context: AuthContext,
+  { store }: Pick<AuthContext, "store">,
   { opId, fence }: Pick<Barrier<unknown>, "opId" | "fence">,
   step: (stage: Stage) => Stage,
   along: readonly Message[],
   work: Work,
 ): Promise<number[]> {
   const key = stageRows.key({ opId });
-  const stage = await context.store.read(key, work);
+  const stage = await store.read(key, work);
   if (!stage) throw internal(`no ${key.key} beside a frozen gate`);
   if (isEnded(stage.value)) throw new AuthorityError("conflict", "the operation has ended");
-  const [, ...revisions] = await context.store.commit([fenced(key, step(stage.value), fence), ...along], work);
+  const [, ...revisions] = await store.commit([fenced(key, step(stage.value), fence), ...along], work);
   return revisions;
 }
 
