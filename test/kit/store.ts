@@ -1,5 +1,7 @@
 /** A store over a broker without accounts: both of a space's accounts are one here. */
 import { connect, headers as headerBlock, type NatsConnection } from "@nats-io/transport-node";
+import { pino } from "pino";
+import { patiently } from "../../shared/patience.ts";
 import { type Ports, systemPorts } from "../../shared/ports.ts";
 import { createMissing, type ShapeReader } from "../../shared/store/shape.ts";
 import { Store } from "../../shared/store/store.ts";
@@ -75,7 +77,9 @@ export async function openStore(
     },
     close: () => connection.close(),
   };
-  await createMissing(shapes, streams);
+  // A cluster whose leader a test has ended answers again once another leads.
+  const signal = AbortSignal.timeout(30_000);
+  await patiently({ ports, signal, log: pino({ level: "silent" }) }, () => createMissing(shapes, streams));
   return opened;
 }
 
