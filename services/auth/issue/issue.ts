@@ -4,7 +4,7 @@
  */
 import { AuthorityError, isAuthorityError } from "../../../shared/errors.ts";
 import type { EpCred } from "../../../shared/rows/credential.ts";
-import type { Entry } from "../../../shared/rows/family.ts";
+import type { Entry, Key } from "../../../shared/rows/family.ts";
 import type { EpGate } from "../../../shared/rows/gate.ts";
 import type { GrantedBy } from "../../../shared/rows/members.ts";
 import { fenced, type Message, swap } from "../../../shared/store/message.ts";
@@ -92,9 +92,12 @@ export function assignmentEnd({ granter }: ManagingVisit<unknown>["holder"]): nu
 }
 
 /** A touch leaves the bytes and moves the revision: whoever granted may have gone, nothing else did. */
-async function onlyTouched(visit: ManagingVisit<InstanceArgs>, before: Entry<EpGate>): Promise<boolean> {
-  const now = await visit.context.store.read(before.key, visit.work);
-  return now !== undefined && JSON.stringify(now.value) === JSON.stringify(before.value);
+export async function onlyTouched(
+  { context, work }: Pick<ManagingVisit<unknown>, "context" | "work">,
+  before: { readonly key: Key<EpGate>; readonly value: EpGate | undefined },
+): Promise<boolean> {
+  const now = await context.store.read(before.key, work);
+  return JSON.stringify(now?.value) === JSON.stringify(before.value);
 }
 
 const moved = (code: "conflict" | "expired"): AuthorityError =>

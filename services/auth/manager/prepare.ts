@@ -4,20 +4,22 @@
  * would not touch this gate yet.
  */
 import type { managerPrepare } from "../../../shared/contracts/auth/manager/prepare.ts";
+import type { Output } from "../../../shared/contracts/operation.ts";
 import { AuthorityError } from "../../../shared/errors.ts";
 import { MANAGER as MANAGERS } from "../../../shared/limits.ts";
 import type { Entry } from "../../../shared/rows/family.ts";
 import { type EpGate, epGateRows } from "../../../shared/rows/gate.ts";
 import { byManagerRows, type Manager, managerRows } from "../../../shared/rows/manager.ts";
 import { create, fenced, type Message, swap, touch } from "../../../shared/store/message.ts";
+import { lostOn } from "../../../shared/store/write.ts";
 import type { Owner } from "../../../shared/tokens.ts";
 import { MANAGER } from "../context.ts";
 import { assertScope, currentGranter } from "../granters.ts";
 import { type Granter, grantedByOf, sameGranter } from "../holders.ts";
-import { assignmentEnd } from "../issue/issue.ts";
+import { assignmentEnd, onlyTouched } from "../issue/issue.ts";
 import { type Minted, mint } from "../issue/mint.ts";
 import { servePrincipal } from "../registration/check.ts";
-import { type AuthHandler, type ManagingVisit, managing } from "../visit.ts";
+import { type AuthHandler, type ManagingVisit, managing, revisit } from "../visit.ts";
 import { standing } from "./credentials.ts";
 import { material } from "./material.ts";
 
@@ -25,8 +27,10 @@ type Visit = ManagingVisit<Parameters<AuthHandler<typeof managerPrepare>>[0]["ar
 
 const denied = (message: string): AuthorityError => new AuthorityError("permission-denied", message);
 
-export const handleManagerPrepare: AuthHandler<typeof managerPrepare> = async (given) => {
-  const visit = managing(given);
+export const handleManagerPrepare: AuthHandler<typeof managerPrepare> = (visit) => prepare(managing(visit), true);
+
+/** Decides again, from the caller on, where a commit was lost to nothing but a granting row or a touch, once (§4, M). */
+async function prepare(visit: Visit, mayRepeat: boolean): Promise<Output<typeof managerPrepare>> {
   const { context, args, holder, work } = visit;
   const { instanceId } = args;
   const gateKey = epGateRows.key({ endpoint: MANAGER, instanceId });
@@ -54,14 +58,19 @@ export const handleManagerPrepare: AuthHandler<typeof managerPrepare> = async (g
   const instance = { endpoint: MANAGER, instanceId, gate: opened };
   const supervisor = mint(context, instance, standing(visit, "supervisor", opened), more);
   const executor = mint(context, instance, standing(visit, "executor", opened), more);
-  await context.store.commit(messages(visit, { gate, opened, manager, granter, supervisor, executor }), work);
+  try {
+    await context.store.commit(messages(visit, { gate, opened, manager, granter, supervisor, executor }), work);
+  } catch (error) {
+    if (!mayRepeat || !lostOn(error) || !(await onlyTouched(visit, { key: gateKey, value: gate?.value }))) throw error;
+    return prepare(await revisit(visit), false);
+  }
   const expiresAt = Math.min(supervisor.signed.exp, executor.signed.exp) * 1_000;
   visit.note({ roles: ["supervisor", "executor"], exp: expiresAt / 1_000, first: gate === undefined });
   return {
     ...material(visit, { issuedAt, expiresAt }),
     credentials: { supervisor: supervisor.signed, executor: executor.signed },
   };
-};
+}
 
 const newGate = ({ args, holder }: Visit): EpGate => ({
   state: "open",
