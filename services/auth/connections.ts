@@ -2,9 +2,9 @@
 import type { NatsConnection } from "@nats-io/nats-core";
 import { AuthorityClient } from "../../shared/client.ts";
 import type { KeyPair } from "../../shared/credentials/nkeys.ts";
-import { SelfSigned } from "../../shared/credentials/self-signed.ts";
+import { SELF_RENEWED_MS, SelfSigned } from "../../shared/credentials/self-signed.ts";
 import { unavailable } from "../../shared/errors.ts";
-import { LIFE, STOP } from "../../shared/limits.ts";
+import { CUSTODIAN } from "../../shared/limits.ts";
 import { RenewedConnection } from "../../shared/nats/renewed.ts";
 import { patiently } from "../../shared/patience.ts";
 import { Store, type StoreOptions } from "../../shared/store/store.ts";
@@ -42,8 +42,9 @@ export async function openConnections(
         owned,
         label,
         user: () => user.user(),
-        everyMs: (LIFE.selfS * 1_000) / 2,
-        lingerMs: STOP.drainMs,
+        everyMs: SELF_RENEWED_MS,
+        // The longest question to a peer.
+        lingerMs: CUSTODIAN.askEvictMs,
         ports,
         log,
       }),

@@ -2,8 +2,8 @@
 import type { NatsConnection } from "@nats-io/transport-node";
 import type { Creds } from "../../shared/credentials/creds.ts";
 import { type KeyPair, keyPairFromSeed } from "../../shared/credentials/nkeys.ts";
-import { SelfSigned } from "../../shared/credentials/self-signed.ts";
-import { CALLOUT, LIFE } from "../../shared/limits.ts";
+import { SELF_RENEWED_MS, SelfSigned } from "../../shared/credentials/self-signed.ts";
+import { CALLOUT } from "../../shared/limits.ts";
 import { RenewedConnection } from "../../shared/nats/renewed.ts";
 import { patiently } from "../../shared/patience.ts";
 import type { AccountNkey, Uid } from "../../shared/tokens.ts";
@@ -46,7 +46,7 @@ export async function openConnections(
       signer: signing,
       ports,
     });
-    const everyMs = (LIFE.selfS * 1_000) / 2;
+    const everyMs = SELF_RENEWED_MS;
     const renewed = { owned, label, user: () => own.user(), everyMs, lingerMs: CALLOUT.answerMs, ports, log };
     return patiently(deps, () => RenewedConnection.open(renewed));
   };

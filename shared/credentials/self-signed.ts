@@ -19,6 +19,15 @@ export interface SelfSignedOptions {
   readonly ports: Ports;
 }
 
+/** ms of life after which it is signed anew. */
+const HALF_MS = (LIFE.selfS * 1_000) / 2;
+
+/**
+ * ms after which a connection under such a user is renewed: a little later than the user is signed anew, whichever of
+ * the two clocks runs faster. Else it could get the same user again, and the broker would end it before its turn.
+ */
+export const SELF_RENEWED_MS = HALF_MS + LIFE.skewS * 1_000;
+
 export class SelfSigned {
   readonly #options: SelfSignedOptions;
   readonly #key: KeyPair;
@@ -33,7 +42,7 @@ export class SelfSigned {
   user(): User {
     const now = this.#options.ports.now();
     if (!this.#signed || now >= this.#signed.until) {
-      this.#signed = { jwt: this.#sign(Math.floor(now / 1_000)), until: now + (LIFE.selfS * 1_000) / 2 };
+      this.#signed = { jwt: this.#sign(Math.floor(now / 1_000)), until: now + HALF_MS };
     }
     return { jwt: this.#signed.jwt, key: this.#key };
   }

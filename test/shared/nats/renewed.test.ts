@@ -3,7 +3,7 @@ import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { decodeJwt } from "../../../shared/credentials/jwt.ts";
 import { createKeyPair } from "../../../shared/credentials/nkeys.ts";
-import { SelfSigned } from "../../../shared/credentials/self-signed.ts";
+import { SELF_RENEWED_MS, SelfSigned } from "../../../shared/credentials/self-signed.ts";
 import { OwnedConnections, runCloseSteps } from "../../../shared/nats/owned.ts";
 import { RenewedConnection } from "../../../shared/nats/renewed.ts";
 import { type Ports, systemPorts } from "../../../shared/ports.ts";
@@ -39,6 +39,13 @@ test("it is signed anew at half-life, under the same key", () => {
   expect(second.jwt).not.toBe(first.jwt);
   expect(second.key.public).toBe(first.key.public);
   expect(decodeJwt(second.jwt).exp).toBe((decodeJwt(first.jwt).exp ?? 0) + 450);
+});
+
+test("a connection is renewed under a new user although the wall clock runs a little slower", () => {
+  const { ports, own } = selfSigned();
+  const first = own.user();
+  ports.advance(SELF_RENEWED_MS - 1_000);
+  expect(own.user().jwt).not.toBe(first.jwt);
 });
 
 describe("a renewed connection", () => {
