@@ -27,11 +27,17 @@ export const handleManagerRegister: AuthHandler<typeof managerRegister> = async 
   if (principal !== registering.principal)
     throw new AuthorityError("permission-denied", "this instance is another owner's");
   const spec = await ownSpec(visit, work);
-  const clusterDigest = await onlyCluster(visit, spec);
+  let clusterDigest = await onlyCluster(visit, spec);
   if (holder.granter.kind === "assignment") await assertPredecessorGone(visit, holder.granter.row.value);
+  /** The record as it is by then; its executor may have written another one meanwhile. */
+  const registered = async (of: Work): Promise<Entry<ServiceSpec>> => {
+    const now = await ownSpec(visit, of);
+    if (now.revision !== spec.revision) clusterDigest = await onlyCluster(visit, now);
+    return now;
+  };
   const opened = await register(
     context,
-    { ...registering, contains: "serve-family", createsGate: false, spec: (of) => ownSpec(visit, of) },
+    { ...registering, contains: "serve-family", createsGate: false, spec: registered },
     work,
   );
   const { generation, processEpoch, registrationRevision } = opened.value;
