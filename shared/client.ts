@@ -14,10 +14,10 @@ import { createInbox, type Msg, type NatsConnection, NoRespondersError, RequestE
 import type { Json } from "./canonical.ts";
 import { type Input, type Operation, type Output, schemaClosure } from "./contracts/operation.ts";
 import { type EndpointRequest, type ParsedReply, parseReply } from "./envelope.ts";
-import { AuthorityError, type ErrorDetail, isAuthorityError, isErrorCode, textOf } from "./errors.ts";
-import { PEER_WAIT, WIRE } from "./limits.ts";
+import { AuthorityError, type ErrorDetail, isErrorCode, textOf } from "./errors.ts";
 import { whileOpen } from "./nats/while-open.ts";
-import { jitter, newNonce, type Ports } from "./ports.ts";
+import { newNonce, type Ports } from "./ports.ts";
+import { type Asking, repeating } from "./repeat.ts";
 import { isRefusedHere } from "./store/api.ts";
 import { buildSubject, type SubjectTarget } from "./subjects.ts";
 import type { Command, EndpointLabel, Space, Triple, Uid } from "./tokens.ts";
@@ -36,18 +36,13 @@ export interface ClientOptions {
   readonly ports: Ports;
 }
 
-export interface CallOptions {
-  /** Budget in ms, 15,000 by default and 60,000 at most. */
-  readonly deadlineMs?: number;
+export interface CallOptions extends Asking {
   /** An identity provider's token; only a gateway's is honoured. */
   readonly auth?: string;
   /** The incarnation that must answer. */
   readonly bind?: { readonly instanceId: Uid; readonly epoch: number };
   /** For operations with mode `exact`. */
   readonly target?: Required<SubjectTarget>;
-  /** Never repeats, whatever the outcome. */
-  readonly once?: boolean;
-  readonly signal?: AbortSignal;
   readonly correlation?: EndpointRequest["correlation"];
 }
 
@@ -72,19 +67,9 @@ export class AuthorityClient {
 
   /** The operation's answer, or a thrown `AuthorityError` with its code, details and outcome. */
   async call<O extends Operation>(operation: O, args: Input<O>, options: CallOptions = {}): Promise<Output<O>> {
-    const { ports } = this.#options;
-    const budget = Math.min(options.deadlineMs ?? WIRE.defaultDeadlineMs, WIRE.maxDeadlineMs);
-    const until = ports.monotonic() + budget;
-    for (let attempt = 0; ; attempt += 1) {
-      try {
-        const left = Math.ceil(until - ports.monotonic());
-        return (await this.#once(operation, args, options, Math.max(1, left))) as Output<O>;
-      } catch (error) {
-        const wait = jitter(ports, PEER_WAIT, attempt);
-        if (options.once || !repeatable(operation, error) || ports.monotonic() + wait >= until) throw error;
-        await ports.sleep(wait, options.signal);
-      }
-    }
+    return (await repeating(operation, this.#options.ports, options, (leftMs) =>
+      this.#once(operation, args, options, leftMs),
+    )) as Output<O>;
   }
 
   async #once(operation: Operation, args: unknown, options: CallOptions, deadlineMs: number): Promise<Json> {
@@ -157,10 +142,4 @@ function read(message: Msg, id: string): Json {
     details: details as readonly unknown[] as readonly ErrorDetail[],
     outcome,
   });
-}
-
-/** What may be asked again without the caller's word: `unavailable` that changed nothing, and full places. */
-function repeatable(operation: Operation, error: unknown): boolean {
-  if (!isAuthorityError(error, "unavailable") && !isAuthorityError(error, "resource-exhausted")) return false;
-  return operation.effect === "read" || error.outcome === "not-executed";
 }

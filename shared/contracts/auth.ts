@@ -36,9 +36,10 @@ import { runAdmit } from "./auth/runs/run-admit.ts";
 import { runAttempt } from "./auth/runs/run-attempt.ts";
 import { runOperator } from "./auth/runs/run-operator.ts";
 import { runRevoke } from "./auth/runs/run-revoke.ts";
-import { contractSet } from "./operation.ts";
+import { contractSet, type Operation } from "./operation.ts";
 
-export const authOperations = [
+/** By the name under which a client of the authority calls it. */
+export const authApi = {
   runAdmit,
   runRevoke,
   runAttempt,
@@ -75,7 +76,9 @@ export const authOperations = [
   supervisorAuthority,
   supervisorEnd,
   instanceRetire,
-  authDescribe,
-] as const;
+  describe: authDescribe,
+} as const;
+
+export const authOperations: readonly Operation[] = Object.values(authApi);
 
 export const authContracts = contractSet("ai.cotal.auth", authOperations);

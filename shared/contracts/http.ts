@@ -8,7 +8,7 @@ const UNSERVED: ReadonlySet<unknown> = new Set(["delegated-user-intent", "manage
 
 /** By `kind`, then by `operation`, the member that is there, or neither: a kind is told apart in one way only. */
 const byKind = new Map<string, Operation[]>();
-for (const operation of authOperations as readonly Operation[]) {
+for (const operation of authOperations) {
   if (!operation.http) continue;
   const same = byKind.get(operation.http.kind);
   if (same) same.push(operation);

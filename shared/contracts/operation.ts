@@ -41,7 +41,11 @@ export interface HttpKind {
   readonly member?: string;
 }
 
-export interface Operation<I extends TSchema = TSchema, O extends TSchema = TSchema> {
+export interface Operation<
+  I extends TSchema = TSchema,
+  O extends TSchema = TSchema,
+  H extends HttpKind | undefined = HttpKind | undefined,
+> {
   readonly service: ServiceName;
   /** The command on the rail. */
   readonly name: string;
@@ -58,7 +62,7 @@ export interface Operation<I extends TSchema = TSchema, O extends TSchema = TSch
   readonly auth: boolean;
   readonly targeted: boolean;
   readonly modes: readonly Mode[];
-  readonly http?: HttpKind;
+  readonly http?: H;
   /** Codes beyond those of the road, for the reference. */
   readonly errors: readonly ErrorCode[];
   /** Arguments for the reference page; valid against `input`. */
@@ -68,13 +72,15 @@ export interface Operation<I extends TSchema = TSchema, O extends TSchema = TSch
 export type Input<O extends Operation> = Static<O["input"]>;
 export type Output<O extends Operation> = Static<O["output"]>;
 
-type Declared<I extends TSchema, O extends TSchema> = Pick<
-  Operation<I, O>,
+type Declared<I extends TSchema, O extends TSchema, H extends HttpKind | undefined> = Pick<
+  Operation<I, O, H>,
   "service" | "name" | "summary" | "effect" | "input" | "output" | "callers"
 > &
-  Partial<Pick<Operation<I, O>, "scope" | "auth" | "modes" | "http" | "errors" | "example">>;
+  Partial<Pick<Operation<I, O, H>, "scope" | "auth" | "modes" | "http" | "errors" | "example">>;
 
-export function operation<const I extends TSchema, const O extends TSchema>(declared: Declared<I, O>): Operation<I, O> {
+export function operation<const I extends TSchema, const O extends TSchema, H extends HttpKind | undefined = undefined>(
+  declared: Declared<I, O, H>,
+): Operation<I, O, H> {
   const { modes = [], errors = [], example = null, auth = declared.callers.includes("human") } = declared;
   return Object.freeze({
     ...declared,

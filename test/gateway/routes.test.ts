@@ -1,7 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { ROUTES } from "../../gateway/routes.ts";
 import { authOperations } from "../../shared/contracts/auth.ts";
-import type { Operation } from "../../shared/contracts/operation.ts";
 import { AuthorityError } from "../../shared/errors.ts";
 import { CAP, type Door, openDoor } from "./door.ts";
 
@@ -132,7 +131,7 @@ describe("the routes", () => {
 });
 
 describe("POST /manager-service-authority", () => {
-  const mapped = (authOperations as readonly Operation[]).filter(({ http }) => http !== undefined);
+  const mapped = authOperations.filter(({ http }) => http !== undefined);
 
   it.each(mapped.map((operation) => [operation.name, operation] as const))("reaches %s", async (_, operation) => {
     const { post, asked } = await door({ ask: async () => ({ v: 1 }) });
