@@ -1,40 +1,15 @@
-/** The main job, step by step, against a running space: a real person's client and a small real manager. */
-import { once } from "node:events";
-import { headers, type NatsConnection, PermissionViolationError } from "@nats-io/nats-core";
-import { AuthorityClient } from "../../shared/client.ts";
+import { headers, type NatsConnection } from "@nats-io/nats-core";
 import { actorGrant } from "../../shared/contracts/auth/actors/actor-grant.ts";
-import { schemaClosure } from "../../shared/contracts/operation.ts";
-import { keyPairFromSeed } from "../../shared/credentials/nkeys.ts";
-import { provisionedUid, USERS } from "../../shared/credentials/users.ts";
-import type { EndpointRequest } from "../../shared/envelope.ts";
 import { AuthorityError, isAuthorityError, textOf } from "../../shared/errors.ts";
-import { acceptedToken } from "../../shared/issued.ts";
-import { connectUser } from "../../shared/nats/connect.ts";
 import { newNonce, type Ports } from "../../shared/ports.ts";
-import { acceptedRows } from "../../shared/rows/accepted.ts";
-import { directoryStore } from "../../shared/secrets/directory.ts";
-import { loadCreds, viewKeys } from "../../shared/secrets/keys.ts";
-import { placeOf, subjectOf } from "../../shared/store/streams.ts";
-import { buildSubject } from "../../shared/subjects.ts";
-import {
-  Actor,
-  Command,
-  EndpointLabel,
-  type Generation,
-  Owner,
-  principalOf,
-  RequestId,
-  type RunId,
-  Scope,
-  type Space,
-  UserNkey,
-} from "../../shared/tokens.ts";
-import { CONTRACT_ARTIFACTS } from "./example/contract.ts";
+import { Actor, Owner, RequestId, type RunId, Scope, type Space } from "../../shared/tokens.ts";
 import { post } from "./example/http.ts";
 import { Manager, newRunId } from "./example/manager.ts";
-import { type Bundle, type Connected, Person } from "./example/person.ts";
+import { type Bundle, type Caller, type Connected, Person } from "./example/person.ts";
 import { makeJournalStream } from "./journal-stream.ts";
+import { type Operator, operatorOf } from "./operator.ts";
 import type { Report } from "./report.ts";
+import { refusalOf, violationOf, within } from "./witness.ts";
 
 /** Where the parts of the space are. */
 export interface TourEnv {
@@ -90,7 +65,8 @@ class Tour {
     const { ports, space } = this.#env;
     const alice = await this.#personNamed("alice");
     const owner = await this.#step("a login without a grant is refused", () => this.#refusedLogin(alice));
-    const operator = await this.#operator();
+    const operator = await operatorOf(this.#env);
+    this.#open.push(operator.connection);
     await this.#step("the operator grants alice supervise, run and spawn", () => this.#grant(operator, owner));
     const agent = await this.#step("alice exchanges her login and connects", () => this.#connect(alice));
     await this.#step("the broker refuses what she may not publish", () => this.#refusedPublish(agent));
@@ -102,12 +78,10 @@ class Tour {
       result: `instance ${manager.instanceId}`,
       on: "POST /manager-service-authority",
     }));
-    const { caller, generation } = await this.#step("alice connects as the manager's caller", () =>
-      this.#callManager(alice, manager),
-    );
+    const caller = await this.#step("alice connects as the manager's caller", () => this.#callManager(alice, manager));
     const runId = newRunId(ports);
     const subject = await this.#step("alice asks the manager for a run", () =>
-      this.#startRun(caller, generation, manager, serving, runId),
+      this.#startRun(alice, caller, manager, serving, runId),
     );
     await this.#step("the authority saw her ask, and admits the run", async () => {
       const { admission } = await manager.admit(runId, subject);
@@ -169,36 +143,7 @@ class Tour {
     };
   }
 
-  async #operator(): Promise<{ connection: NatsConnection; client: AuthorityClient }> {
-    const { space, stateDir, servers, ports } = this.#env;
-    const { jwt, seed } = await loadCreds(
-      await directoryStore(stateDir, viewKeys(space, "operator")),
-      space,
-      "operator",
-    );
-    const key = keyPairFromSeed(seed);
-    const user = { jwt, key };
-    const connection = await connectUser({
-      servers,
-      name: "tour",
-      user: () => user,
-      inboxPrefix: "_INBOX",
-      reconnect: false,
-    });
-    this.#open.push(connection);
-    const caller = { ...USERS.operator, owner: Owner.parse("local"), uid: provisionedUid(UserNkey.parse(key.public)) };
-    const client = new AuthorityClient({
-      connection,
-      space,
-      caller: { owner: caller.owner, actor: Actor.parse("operator"), uid: caller.uid },
-      inboxPrefix: "_INBOX",
-      name: "tour",
-      ports,
-    });
-    return { connection, client };
-  }
-
-  async #grant({ client }: { client: AuthorityClient }, owner: Owner): Promise<Told> {
+  async #grant({ client }: Operator, owner: Owner): Promise<Told> {
     const { lifecycleUid } = await client.call(actorGrant, {
       requestId: RequestId.parse(newNonce(this.#env.ports)),
       owner,
@@ -228,68 +173,32 @@ class Tour {
     return { result: `permissions violation for ${refused}`, on: subject };
   }
 
-  async #callManager(
-    alice: Person,
-    { instanceId }: Manager,
-  ): Promise<Told & { value: { caller: Connected; generation: Generation } }> {
+  async #callManager(alice: Person, { instanceId }: Manager): Promise<Told & { value: Caller }> {
     const { token } = await alice.exchange({ actor: CLI, view: "manager-caller", managerInstanceId: instanceId });
-    const caller = await alice.connect(token);
-    this.#open.push(caller.connection);
-    const { space } = this.#env;
-    const key = acceptedRows.key({ token: acceptedToken(caller.nonce) });
-    const { name } = placeOf("accepted", space);
-    const answer = await caller.connection.request(
-      `$JS.API.DIRECT.GET.${name}.${subjectOf("accepted", space, key.key)}`,
-      "",
-      { timeout: WAIT_MS },
-    );
-    const accepted = answer.json<{ ref: { generation: Generation } }>();
-    const { generation } = accepted.ref;
-    return { value: { caller, generation }, result: `issued generation ${generation}`, on: "view manager-caller" };
+    const connected = await alice.connect(token);
+    this.#open.push(connected.connection);
+    const generation = await alice.issuedGeneration(connected);
+    return {
+      value: { ...connected, generation },
+      result: `issued generation ${generation}`,
+      on: "view manager-caller",
+    };
   }
 
   /** Published to the manager's own instance; the broker's capture is what the authority will look at. */
   async #startRun(
-    { connection, caller }: Connected,
-    generation: Generation,
+    alice: Person,
+    caller: Caller,
     { instanceId }: Manager,
     serving: NatsConnection,
     runId: RunId,
   ): Promise<Told & { value: string }> {
-    const { space, ports } = this.#env;
-    const [runRequest, none] = [CONTRACT_ARTIFACTS[1], CONTRACT_ARTIFACTS[2]];
-    const [endpoint, command] = [EndpointLabel.parse("manager"), Command.parse("run-start")];
-    const nonce = newNonce(ports);
-    const subject = buildSubject({
-      space,
-      version: "v1",
-      rail: "inst",
-      endpoint,
-      instanceId,
-      command,
-      mode: null,
-      caller,
-      generation,
-      nonce,
-    });
-    const request: EndpointRequest = {
-      v: 1,
-      id: nonce as string as EndpointRequest["id"],
-      op: { endpoint, command, inputDigest: schemaClosure(runRequest), outputDigest: schemaClosure(none) },
-      class: "ephemeral",
-      replyExpected: false,
-      args: { runId },
-      from: { id: principalOf(caller.owner, caller.actor), name: "alice" },
-    };
-    const served = `cotal.${space}.ep.v1.inst.manager.${instanceId}.run-start.>`;
-    const received = new Promise<string>((resolve, reject) => {
-      serving.subscribe(served, {
-        max: 1,
-        callback: (error, message) => (error ? reject(error) : resolve(message.subject)),
-      });
+    const received = new Promise<void>((resolve, reject) => {
+      const served = `cotal.${this.#env.space}.ep.v1.inst.manager.${instanceId}.run-start.>`;
+      serving.subscribe(served, { max: 1, callback: (error) => (error ? reject(error) : resolve()) });
     });
     await serving.flush();
-    connection.publish(subject, JSON.stringify(request));
+    const subject = alice.startRun(caller, instanceId, runId);
     await within(received, "the manager did not hear the request");
     return { value: subject, result: `${runId} heard by ${instanceId}`, on: subject };
   }
@@ -325,7 +234,7 @@ class Tour {
   }
 
   /** Every replica answers for itself; what was asked of the service is their sum. */
-  async #statistics({ connection }: { connection: NatsConnection }): Promise<Told> {
+  async #statistics({ connection }: Operator): Promise<Told> {
     const sums = new Map<string, Counted>();
     for await (const answer of await connection.requestMany("$SRV.STATS.auth", "", {
       strategy: "stall",
@@ -356,35 +265,4 @@ interface Counted {
   readonly name: string;
   readonly num_requests: number;
   readonly num_errors: number;
-}
-
-/** The refusal that must come; anything else fails the step. */
-async function refusalOf(call: Promise<unknown>, code: AuthorityError["code"]): Promise<AuthorityError> {
-  const outcome = await call.then(
-    () => undefined,
-    (error: unknown) => error,
-  );
-  if (isAuthorityError(outcome, code)) return outcome;
-  throw outcome ?? new AuthorityError("internal", `this should have been refused with ${code}`);
-}
-
-/** What the broker refused, as the connection's own status says. */
-async function violationOf(connection: NatsConnection, act: () => void): Promise<string> {
-  const statuses = connection.status();
-  act();
-  const seen = (async () => {
-    for await (const status of statuses) {
-      if (status.type === "error" && status.error instanceof PermissionViolationError) return status.error.subject;
-    }
-    throw new AuthorityError("internal", "the connection ended");
-  })();
-  return within(seen, "the broker refused nothing");
-}
-
-async function within<T>(promise: Promise<T>, message: string): Promise<T> {
-  const timeout = AbortSignal.timeout(WAIT_MS);
-  const late = once(timeout, "abort").then(() => {
-    throw new AuthorityError("deadline-exceeded", message);
-  });
-  return Promise.race([promise, late]);
 }

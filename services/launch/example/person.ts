@@ -1,11 +1,31 @@
 /** A person's client: log in, exchange the login for a bearer, connect to the broker with it (README, "Log in"). */
 import type { NatsConnection } from "@nats-io/nats-core";
 import { decodeJwt } from "jose";
+import { schemaClosure } from "../../../shared/contracts/operation.ts";
 import { parseCreds } from "../../../shared/credentials/creds.ts";
 import { keyPairFromSeed } from "../../../shared/credentials/nkeys.ts";
+import type { EndpointRequest } from "../../../shared/envelope.ts";
+import { acceptedToken } from "../../../shared/issued.ts";
 import { connectUser } from "../../../shared/nats/connect.ts";
 import { newNonce, type Ports } from "../../../shared/ports.ts";
-import type { Actor, Nonce, Owner, Triple, Uid } from "../../../shared/tokens.ts";
+import { acceptedRows } from "../../../shared/rows/accepted.ts";
+import { placeOf, subjectOf } from "../../../shared/store/streams.ts";
+import { buildSubject } from "../../../shared/subjects.ts";
+import {
+  type Actor,
+  Command,
+  EndpointLabel,
+  EnvelopeId,
+  type Generation,
+  type Nonce,
+  type Owner,
+  principalOf,
+  type RunId,
+  Space,
+  type Triple,
+  type Uid,
+} from "../../../shared/tokens.ts";
+import { CONTRACT_ARTIFACTS } from "./contract.ts";
 import { post } from "./http.ts";
 
 /** What a client is told before its first login: `GET /.well-known/cotal-mesh` (identity §10). */
@@ -73,4 +93,52 @@ export class Person {
     const { act } = decodeJwt<{ act: { owner: Owner; actor: Actor; lifecycleUid: Uid } }>(token);
     return { connection, nonce, caller: { owner: act.owner, actor: act.actor, uid: act.lifecycleUid } };
   }
+
+  /** Under view `manager-caller`: the generation that the callout recorded for this connection (state §7). */
+  async issuedGeneration({ connection, nonce }: Connected): Promise<Generation> {
+    const space = Space.parse(this.bundle.space);
+    const { key } = acceptedRows.key({ token: acceptedToken(nonce) });
+    const stream = placeOf("accepted", space).name;
+    const answer = await connection.request(`$JS.API.DIRECT.GET.${stream}.${subjectOf("accepted", space, key)}`);
+    return answer.json<{ ref: { generation: Generation } }>().ref.generation;
+  }
+
+  /** Asks a manager instance for a run, as a cast: its subject is what the authority will look for. */
+  startRun({ connection, caller, generation }: Caller, instanceId: Uid, runId: RunId): string {
+    const [endpoint, command, nonce] = [
+      EndpointLabel.parse("manager"),
+      Command.parse("run-start"),
+      newNonce(this.#ports),
+    ];
+    const space = Space.parse(this.bundle.space);
+    const subject = buildSubject({
+      space,
+      version: "v1",
+      rail: "inst",
+      endpoint,
+      instanceId,
+      command,
+      mode: null,
+      caller,
+      generation,
+      nonce,
+    });
+    const [, runRequest, none] = CONTRACT_ARTIFACTS;
+    const request: EndpointRequest = {
+      v: 1,
+      id: EnvelopeId.parse(nonce),
+      op: { endpoint, command, inputDigest: schemaClosure(runRequest), outputDigest: schemaClosure(none) },
+      class: "ephemeral",
+      replyExpected: false,
+      args: { runId },
+      from: { id: principalOf(caller.owner, caller.actor), name: "person" },
+    };
+    connection.publish(subject, JSON.stringify(request));
+    return subject;
+  }
+}
+
+/** A connection that may ask a manager, and the generation its subjects carry. */
+export interface Caller extends Connected {
+  readonly generation: Generation;
 }
