@@ -1,6 +1,6 @@
 /** Refusals as values: what the typed clients of the authority give back instead of throwing. */
 import type { Input, Operation, Output } from "./contracts/operation.ts";
-import { type ErrorCode, type ErrorDetail, isAuthorityError, type Outcome } from "./errors.ts";
+import { AuthorityError, type ErrorCode, type ErrorDetail, isAuthorityError, type Outcome } from "./errors.ts";
 
 /** A refusal, from the closed set of codes; `outcome` says what became of the request's effect (wire §5). */
 export interface Failure {
@@ -41,4 +41,11 @@ async function settled(asked: Promise<unknown>): Promise<Result<unknown>> {
     const { code, message, outcome = "unknown", details } = error;
     return { ok: false, error: { code, message, outcome, details } };
   }
+}
+
+/** The data, or the refusal thrown: for a caller that has nothing to do about it. */
+export function orThrow<T>(result: Result<T>): T {
+  if (result.ok) return result.data;
+  const { code, message, outcome, details } = result.error;
+  throw new AuthorityError(code, message, { outcome, details });
 }

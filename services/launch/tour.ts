@@ -75,7 +75,7 @@ class Tour {
     this.#open.push({ close: () => manager.stop() });
     const serving = await this.#step("a manager prepares, registers, activates and serves", async () => ({
       value: await manager.start(),
-      result: `instance ${manager.instanceId}`,
+      result: `instance ${manager.identity.instanceId}`,
       on: "POST /manager-service-authority",
     }));
     const caller = await this.#step("alice connects as the manager's caller", () => this.#callManager(alice, manager));
@@ -173,7 +173,7 @@ class Tour {
     return { result: `permissions violation for ${refused}`, on: subject };
   }
 
-  async #callManager(alice: Person, { instanceId }: Manager): Promise<Told & { value: Caller }> {
+  async #callManager(alice: Person, { identity: { instanceId } }: Manager): Promise<Told & { value: Caller }> {
     const { token } = await alice.exchange({ actor: CLI, view: "manager-caller", managerInstanceId: instanceId });
     const connected = await alice.connect(token);
     this.#open.push(connected.connection);
@@ -189,7 +189,7 @@ class Tour {
   async #startRun(
     alice: Person,
     caller: Caller,
-    { instanceId }: Manager,
+    { identity: { instanceId } }: Manager,
     serving: NatsConnection,
     runId: RunId,
   ): Promise<Told & { value: string }> {
@@ -210,7 +210,7 @@ class Tour {
       kind: "activation",
       run: runId,
       n: 1,
-      holder: `tour.${manager.instanceId}`,
+      holder: `tour.${manager.identity.instanceId}`,
       fencingToken: 1,
       epoch: 1,
       replayedTo: 0,

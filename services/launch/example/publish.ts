@@ -1,0 +1,58 @@
+/** What a manager's executor writes: the contract it serves under, and its two service records (wire §8). */
+import { headers, type NatsConnection } from "@nats-io/nats-core";
+import { bareDigest } from "../../../shared/canonical.ts";
+import type { managerRegister } from "../../../shared/contracts/auth/manager/register.ts";
+import type { Output } from "../../../shared/contracts/operation.ts";
+import { readManagerArtifacts } from "../../../shared/contracts/profile.ts";
+import type { Ports } from "../../../shared/ports.ts";
+import { serviceSpecRows, serviceStatusRows } from "../../../shared/rows/service.ts";
+import { create } from "../../../shared/store/message.ts";
+import { Store } from "../../../shared/store/store.ts";
+import { artifactSubject } from "../../../shared/subjects.ts";
+import { EndpointLabel, type Owner, type Space, type Uid } from "../../../shared/tokens.ts";
+import { ownWork } from "../../../shared/work.ts";
+import { CONTRACT_ARTIFACTS } from "./contract.ts";
+
+const STEP_MS = 15_000;
+const MANAGER = EndpointLabel.parse("manager");
+
+export class Publisher {
+  readonly #connection: NatsConnection;
+  readonly #space: Space;
+  readonly #ports: Ports;
+  readonly #records: Store;
+
+  constructor(connection: NatsConnection, space: Space, ports: Ports) {
+    this.#connection = connection;
+    this.#space = space;
+    this.#ports = ports;
+    this.#records = new Store({ space, ports, connections: { space: connection } });
+  }
+
+  /** Before the registration: every artifact, then the record that names them. */
+  async contract(owner: Owner, instanceId: Uid): Promise<void> {
+    const { artifacts, clusterDigest } = readManagerArtifacts(CONTRACT_ARTIFACTS);
+    for (const { digest, text } of artifacts) await this.#once(bareDigest(digest), text);
+    const spec = { endpoint: MANAGER, owner, clusterDigests: [clusterDigest], protocol: { v: 2 as const } };
+    const key = serviceSpecRows.key({ endpoint: MANAGER, instanceId });
+    await this.#records.commit([create(key, spec)], ownWork(this.#ports, STEP_MS));
+  }
+
+  /** After it: which start serves. */
+  async status({
+    instanceId,
+    processEpoch: epoch,
+    registrationRevision,
+  }: Output<typeof managerRegister>): Promise<void> {
+    const status = { epoch, state: "registered", observedSpecRevision: registrationRevision };
+    const key = serviceStatusRows.key({ endpoint: MANAGER, instanceId });
+    await this.#records.commit([create(key, status)], ownWork(this.#ports, STEP_MS));
+  }
+
+  /** Under the digest of its bytes: the broker refuses a second message there, and the first has the same bytes. */
+  async #once(hex: string, text: string): Promise<void> {
+    const expected = headers();
+    expected.set("Nats-Expected-Last-Subject-Sequence", "0");
+    await this.#connection.request(artifactSubject(this.#space, hex), text, { headers: expected, timeout: STEP_MS });
+  }
+}
