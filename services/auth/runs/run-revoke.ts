@@ -75,7 +75,7 @@ async function mark({ context, work }: Visit, runId: RunId, marker: Revocation):
   await context.store.commit([create(key, marker)], work).catch((error: unknown) => {
     if (!isAuthorityError(error, "conflict")) throw error;
   });
-  const stored = await context.store.read(key, work);
-  if (!stored) throw internal(`no marker of ${runId} after its write`);
-  return stored;
+  const stored = await context.store.inspect(key, work);
+  if (stored.state !== "row") throw internal(`no marker of ${runId} after its write: ${stored.state}`);
+  return stored.entry;
 }
