@@ -9,7 +9,7 @@ export interface Asking {
   readonly deadlineMs?: number;
   /** Never repeats, whatever the outcome. */
   readonly once?: boolean;
-  /** Ends the waiting between two tries. */
+  /** Ends the waiting between two tries; over HTTP a try under way, too. */
   readonly signal?: AbortSignal;
 }
 

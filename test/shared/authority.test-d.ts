@@ -2,8 +2,8 @@
 import { expectTypeOf } from "vitest";
 import type { Authority } from "../../shared/authority.ts";
 import type { CallOptions } from "../../shared/client.ts";
-import type { authApi } from "../../shared/contracts/auth.ts";
 import type { runAttempt } from "../../shared/contracts/auth/runs/run-attempt.ts";
+import type { authApi } from "../../shared/contracts/auth.ts";
 import type { Input, Output } from "../../shared/contracts/operation.ts";
 import type { ErrorCode } from "../../shared/errors.ts";
 import type { ManagerHttp } from "../../shared/manager-http.ts";
