@@ -2,6 +2,7 @@ import type { NatsConnection } from "@nats-io/transport-node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { instanceRetire } from "../../../../shared/contracts/auth/assignments/instance-retire.ts";
 import { runOperator } from "../../../../shared/contracts/auth/runs/run-operator.ts";
+import type { Output } from "../../../../shared/contracts/operation.ts";
 import { createKeyPair } from "../../../../shared/credentials/nkeys.ts";
 import { isAuthorityError } from "../../../../shared/errors.ts";
 import { newNonce, newUid, systemPorts } from "../../../../shared/ports.ts";
@@ -9,6 +10,7 @@ import { epCredRows } from "../../../../shared/rows/credential.ts";
 import { RequestId } from "../../../../shared/tokens.ts";
 import { freshRunId, freshTakeoverId } from "../../../kit/manager.ts";
 import { pauseCommit } from "../../../kit/pause.ts";
+import { assignedManager, PLATFORM, through } from "../assignments/assigned.ts";
 import { asks, writes } from "../hear.ts";
 import { expectRow, itIssues, rowOf } from "../issuing.ts";
 import { MANAGER } from "../scene.ts";
@@ -116,6 +118,20 @@ describe("what is issued", () => {
     expect(left).toBeLessThanOrEqual(60);
     const credentialKey = request.operator.id;
     await expectRow(space, manager, "runOperator", credentials.operator, { credentialKey, lifecycleUid: alice.uid });
+  });
+
+  it("is under an assignment the manager's, whose uid it bears", async () => {
+    const { space } = scene;
+    const door = { space, host: await space.client("platform_host"), kind: "platform" as const, owner: PLATFORM };
+    const manager = await assignedManager(door);
+    const key = createKeyPair("user");
+    const { credentials } = (await through(door, operatorArgs(manager, {}, key))) as Output<typeof runOperator>;
+    expect((await rowOf(space, manager, credentials.operator.jwt))?.value).toMatchObject({
+      holderPrincipal: `${PLATFORM}.cli`,
+      lifecycleUid: manager.uid,
+      grantedBy: { kind: "assignment", instanceId: manager.instanceId },
+    });
+    await manager.connectAs(credentials.operator.jwt, key);
   });
 
   it("lists and reads records, and one run's journal", async () => {
