@@ -19,9 +19,9 @@ import { openFolder } from "../../shared/secrets/folder.ts";
 import { type LoopbackFace, readLoopback } from "../../shared/secrets/settings.ts";
 import { freePorts } from "../kit/broker.ts";
 import { type OidcProvider, startOidcProvider } from "../kit/idp.ts";
+import { ownerOf } from "../kit/logins.ts";
 import { startSpace, type TestSpace } from "../kit/space.ts";
 import { activate } from "../services/exchange/ledger.ts";
-import { ownerOf } from "../kit/logins.ts";
 
 let provider: OidcProvider;
 let space: TestSpace;

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { actorList } from "../../shared/contracts/auth/actors/actor-list.ts";
 import { newNonce, systemPorts } from "../../shared/ports.ts";
+import { RequestId } from "../../shared/tokens.ts";
 import type { Host } from "../kit/hosting.ts";
 import { startSpace, type TestSpace } from "../kit/space.ts";
 
@@ -18,7 +19,8 @@ beforeAll(async () => {
 });
 afterAll(() => space.stop());
 
-const answers = () => space.operator.call(actorList, { requestId: newNonce(systemPorts) }, { deadlineMs: 2_000 });
+const answers = () =>
+  space.operator.call(actorList, { requestId: RequestId.parse(newNonce(systemPorts)) }, { deadlineMs: 2_000 });
 
 it("a restarted broker finds every service again", async () => {
   await space.broker.kill("SIGKILL");

@@ -11,7 +11,6 @@ import { newOwnerSecret, SECRET } from "../../../shared/secrets/keys.ts";
 import { type SecretStore, secretKey } from "../../../shared/secrets/store.ts";
 import { Space } from "../../../shared/tokens.ts";
 import { type Broker, startBroker } from "../../kit/broker.ts";
-import { testPorts } from "../../kit/clock.ts";
 import { pin } from "../../kit/logins.ts";
 import { startSpace } from "../../kit/space.ts";
 import { openStore, type TestStore } from "../../kit/store.ts";
@@ -205,7 +204,7 @@ describe("trust", () => {
         waits.push(ms);
         wake = resolve;
       });
-    const keeper = await open(undefined, { ports: { ...testPorts(), sleep } });
+    const keeper = await open(undefined, { ports: { ...ports, sleep } });
     const following = keeper.follow(stop.signal);
     await write(publishNext(read(), newIssuerKey(ports)));
     wake();
