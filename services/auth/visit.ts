@@ -69,19 +69,19 @@ export async function proceed<Args, Result>(
   return handle(visit);
 }
 
-export function authEndpoint<O extends Operation>(
-  context: AuthContext,
-  operation: O,
-  handle: AuthHandler<O>,
-): Endpoint {
-  return {
-    operation,
-    handle: async (request: Request<Input<O>>) => {
-      const holder = await resolveHolder(context, request, operation);
-      return proceed<Input<O>, Output<O>>({ ...request, context, holder, operation }, { handle });
-    },
-  };
+/** An operation with its handler, whichever it is. */
+export interface Answered {
+  readonly operation: Operation;
+  handle(visit: Visit<never>): Promise<unknown>;
 }
+
+export const authEndpoint = (context: AuthContext, { operation, handle }: Answered): Endpoint => ({
+  operation,
+  handle: async (request: Request<never>) => {
+    const holder = await resolveHolder(context, request, operation);
+    return proceed<never, unknown>({ ...request, context, holder, operation }, { handle });
+  },
+});
 
 /** The default log fields of an operation (operations, before §1); never a token, seed or JWT. */
 function seen({ holder, args }: Visit): Record<string, unknown> {

@@ -15,7 +15,7 @@ import type { AccountNkey, Actor, Space, Uid } from "../../../shared/tokens.ts";
 import { MANAGER } from "../context.ts";
 import { ASSIGNED_ACTOR, type ManagingHolder } from "../holders.ts";
 import { servePrincipal } from "../registration/check.ts";
-import { proceed, type Visit } from "../visit.ts";
+import { type Answered, proceed, type Visit } from "../visit.ts";
 
 /** What both doors carry. */
 export interface DoorArgs {
@@ -31,12 +31,6 @@ export interface InnerArgs {
   readonly instanceId: Uid;
   readonly managerLifecycleUid: Uid;
   readonly targetInstanceId?: Uid;
-}
-
-/** An operation that may stand behind a door, with its handler. */
-export interface Inner {
-  readonly operation: Operation;
-  handle(visit: Visit<never>): Promise<unknown>;
 }
 
 export interface Door<A extends DoorArgs> {
@@ -56,7 +50,7 @@ const denied = (message: string): AuthorityError => new AuthorityError("permissi
 export async function enter<A extends DoorArgs>(
   visit: Visit<A>,
   door: Door<A>,
-  handlers: readonly Inner[],
+  handlers: readonly Answered[],
 ): Promise<unknown> {
   const { args, context } = visit;
   const inner = innerOf(door, args.request);

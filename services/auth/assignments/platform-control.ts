@@ -11,8 +11,8 @@ import { managerPrepare } from "../../../shared/contracts/auth/manager/prepare.t
 import type { Input, Operation } from "../../../shared/contracts/operation.ts";
 import { AuthorityError } from "../../../shared/errors.ts";
 import { currentRows } from "../../../shared/rows/assignment.ts";
-import type { AuthHandler } from "../visit.ts";
-import { type Door, enter, type Inner } from "./door.ts";
+import type { Answered, AuthHandler } from "../visit.ts";
+import { type Door, enter } from "./door.ts";
 import { assertPredecessorGone } from "./predecessor.ts";
 
 const MAINTENANCE: readonly Operation[] = [managerMaintainEvict, managerMaintainReconcile];
@@ -45,6 +45,6 @@ const platform: Door<Input<typeof platformControl>> = {
 };
 
 export const handlePlatformControl =
-  (handlers: readonly Inner[]): AuthHandler<typeof platformControl> =>
+  (handlers: readonly Answered[]): AuthHandler<typeof platformControl> =>
   (visit) =>
     enter(visit, platform, handlers);

@@ -6,8 +6,8 @@ import {
 import type { Input } from "../../../shared/contracts/operation.ts";
 import { AuthorityError } from "../../../shared/errors.ts";
 import { LIFE } from "../../../shared/limits.ts";
-import type { AuthHandler } from "../visit.ts";
-import { type Door, enter, type Inner } from "./door.ts";
+import type { Answered, AuthHandler } from "../visit.ts";
+import { type Door, enter } from "./door.ts";
 
 const supervisor: Door<Input<typeof supervisorAuthority>> = {
   holder: "supervisor",
@@ -23,6 +23,6 @@ const supervisor: Door<Input<typeof supervisorAuthority>> = {
 };
 
 export const handleSupervisorAuthority =
-  (handlers: readonly Inner[]): AuthHandler<typeof supervisorAuthority> =>
+  (handlers: readonly Answered[]): AuthHandler<typeof supervisorAuthority> =>
   (visit) =>
     enter(visit, supervisor, handlers);

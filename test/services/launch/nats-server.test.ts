@@ -40,7 +40,7 @@ describe("finding a broker", () => {
 
 describe("the Debian mirror of a machine", () => {
   it.each([
-    ["Types: deb\nURIs: http://deb.debian.org/debian\nSuites: bookworm\n", "http://deb.debian.org/debian"],
+    ["Types: deb\nURIs: http://mirror.example/debian\nSuites: bookworm\n", "http://mirror.example/debian"],
     ["deb https://mirror.example/debian/ trixie main\n", "https://mirror.example/debian"],
     ["deb [arch=amd64 signed-by=/k.gpg] http://mirror.example/debian trixie main\n", "http://mirror.example/debian"],
     ["URIs: http://security.example/debian-security http://mirror.example/debian\n", "http://mirror.example/debian"],
