@@ -1,5 +1,6 @@
 /** The keys a bearer may be signed with: `trust` as a verifier keeps it (identity §4). */
-import { type CryptoKey, importJWK, type JWK } from "jose";
+import { createPublicKey, type KeyObject } from "node:crypto";
+import type { JWK } from "jose";
 import type { VerificationKey } from "./bearer.ts";
 import { internal } from "./errors.ts";
 import { BEARER, ISSUER } from "./limits.ts";
@@ -14,7 +15,7 @@ export interface TrustedIssuer {
 interface Kept {
   readonly readAt: number;
   readonly issuer: string;
-  readonly keys: ReadonlyMap<string, CryptoKey>;
+  readonly keys: ReadonlyMap<string, KeyObject>;
 }
 
 /** One per process: `validateBearer(token, space, (kid) => keys.of(kid), ports)`. */
@@ -53,8 +54,7 @@ export class BearerKeys {
   async #load(): Promise<Kept> {
     const readAt = this.#ports.monotonic(); // before the read: a slow answer is no younger for it
     const { issuer, keys } = await this.#read();
-    const imported = await Promise.all(keys.slice(0, ISSUER.maxKeys).map(importKey));
-    this.#kept = { readAt, issuer, keys: new Map(imported) };
+    this.#kept = { readAt, issuer, keys: new Map(keys.slice(0, ISSUER.maxKeys).map(keyObject)) };
     return this.#kept;
   }
 }
@@ -64,11 +64,9 @@ function keyOf(kept: Kept, kid: string): VerificationKey | undefined {
   return publicKey && { issuer: kept.issuer, publicKey };
 }
 
-async function importKey({ kid, kty, crv, x }: JWK): Promise<[string, CryptoKey]> {
+function keyObject({ kid, kty, crv, x }: JWK): [string, KeyObject] {
   if (kid === undefined || kty !== "OKP" || crv !== "Ed25519" || x === undefined) {
     throw internal("trust holds a key that is no Ed25519 key with a kid");
   }
-  const key = await importJWK({ kty, crv, x }, "EdDSA");
-  if (key instanceof Uint8Array) throw internal("trust holds a symmetric key");
-  return [kid, key];
+  return [kid, createPublicKey({ key: { kty, crv, x }, format: "jwk" })];
 }

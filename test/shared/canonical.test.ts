@@ -48,6 +48,17 @@ test.each([
   expect(refused(text)).toBe(true);
 });
 
+test("names behind escapes and without are told apart and compared as what they mean", () => {
+  const name = fc.constantFrom("a", "\\u0061", "b", "\\"", "\\\\");
+  fc.assert(
+    fc.property(fc.array(name, { maxLength: 4 }), (names) => {
+      const text = `{${names.map((raw, at) => `"${raw}":${at}`).join(",")}}`;
+      const distinct = new Set(names.map((raw) => JSON.parse(`"${raw}"`)));
+      expect(refused(text)).toBe(distinct.size < names.length);
+    }),
+  );
+});
+
 test("bytes that are no UTF-8 are refused", () => {
   expect(() => parseStrict(new Uint8Array([0x22, 0xff, 0x22]), limits)).toThrow("UTF-8");
 });

@@ -1,5 +1,6 @@
 /** A person and an agent of hers with every row of theirs in order, and the bearers they would hold. */
-import { type CryptoKey, generateKeyPair } from "jose";
+import { KeyObject } from "node:crypto";
+import { generateKeyPair } from "jose";
 import { type BearerAct, type KeyOf, type SigningKey, signBearer } from "../../../shared/bearer.ts";
 import { newNonce, newUid, systemPorts } from "../../../shared/ports.ts";
 import { type Actor as ActorRow, actorRows } from "../../../shared/rows/actor.ts";
@@ -114,7 +115,7 @@ export async function install(rows: Put, identity: Identity): Promise<Identity> 
 export interface BearerIssuer {
   readonly keyOf: KeyOf;
   readonly kid: string;
-  readonly publicKey: CryptoKey;
+  readonly publicKey: KeyObject;
   /** A bearer of the identity; `act` overrides and adds claims. */
   bearer(identity: Identity, options?: BearerOptions): Promise<string>;
 }
@@ -129,7 +130,8 @@ export interface BearerOptions {
 }
 
 export async function bearerIssuer(): Promise<BearerIssuer> {
-  const { privateKey, publicKey } = await generateKeyPair("EdDSA", { crv: "Ed25519", extractable: true });
+  const { privateKey, publicKey: webKey } = await generateKeyPair("EdDSA", { crv: "Ed25519", extractable: true });
+  const publicKey = KeyObject.from(webKey);
   const key: SigningKey = { kid: "k1", privateKey };
   return {
     kid: key.kid,
