@@ -1,7 +1,7 @@
 /** Issues the driver and mediator credentials of a run's next attempt (operations §5). */
 import type { runAttempt } from "../../../shared/contracts/auth/runs/run-attempt.ts";
 import { AuthorityError } from "../../../shared/errors.ts";
-import { isEnded, type RunStatus, runStatusRows } from "../../../shared/rows/mesh/run.ts";
+import { isEnded, runStatusRows } from "../../../shared/rows/mesh/run.ts";
 import type { RunId } from "../../../shared/tokens.ts";
 import { MANAGER } from "../context.ts";
 import { issue } from "../issue/issue.ts";
@@ -20,6 +20,7 @@ export const handleRunAttempt: AuthHandler<typeof runAttempt> = async (given) =>
   const { runId, driverId, mediatorId } = attempt;
   visit.note({ runId });
   const served = attempt.served === undefined ? undefined : servedRequest(attempt.served);
+  let seen = 0;
   const issued = await issue(visit, {
     async plan(current) {
       const gate = await checkRegistration(current);
@@ -31,13 +32,15 @@ export const handleRunAttempt: AuthHandler<typeof runAttempt> = async (given) =>
           agrees: (observed) => observed.runId === runId,
         });
       }
-      await nextInLine(current, attempt);
+      seen = await nextInLine(current, attempt);
       const names = { driver: "driver", mediator: "mediator" };
       return { gate, credentials: runCredentials(current, gate.value, attempt, names) };
     },
     async again(current) {
       await admitted(current, runId, args.instanceId);
-      await nextInLine(current, attempt);
+      if ((await nextInLine(current, attempt)) !== seen) {
+        throw new AuthorityError("conflict", "the run's status moved meanwhile, ask again");
+      }
     },
     after: (current) => notRevoked(current, runId),
   });
@@ -53,23 +56,16 @@ export const handleRunAttempt: AuthHandler<typeof runAttempt> = async (given) =>
   };
 };
 
-/** Checks 4 and 5: the run goes on, and this attempt is exactly the next one. */
+/** Checks 4 and 5: the run goes on, and this attempt is exactly the next one. The status' revision, 0 without one. */
 async function nextInLine(
-  visit: Visit,
+  { context, work }: Visit,
   { runId, epoch, fencingToken }: { runId: RunId; epoch: number; fencingToken: number },
-) {
-  const status = await runStatus(visit, runId);
-  if (status && isEnded(status)) throw new AuthorityError("failed-precondition", "the run has ended");
+): Promise<number> {
+  const row = await context.store.read(runStatusRows.key({ endpoint: MANAGER, runId }), work);
+  if (row && isEnded(row.value)) throw new AuthorityError("failed-precondition", "the run has ended");
   const next = (recorded: number | undefined): number => (recorded ?? 0) + 1;
-  if (epoch !== next(status?.epoch) || fencingToken !== next(status?.fencingToken)) {
+  if (epoch !== next(row?.value.epoch) || fencingToken !== next(row?.value.fencingToken)) {
     throw new AuthorityError("conflict", "epoch and fencingToken are not one more than the run's recorded ones");
   }
-}
-
-export async function runStatus(
-  { context, work }: Pick<Visit, "context" | "work">,
-  runId: RunId,
-): Promise<RunStatus | undefined> {
-  const row = await context.store.read(runStatusRows.key({ endpoint: MANAGER, runId }), work);
-  return row?.value;
+  return row?.revision ?? 0;
 }
