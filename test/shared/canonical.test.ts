@@ -49,7 +49,7 @@ test.each([
 });
 
 test("names behind escapes and without are told apart and compared as what they mean", () => {
-  const name = fc.constantFrom("a", "\\u0061", "b", "\\"", "\\\\");
+  const name = fc.constantFrom("a", String.raw`\u0061`, "b", String.raw`\"`, String.raw`\\`);
   fc.assert(
     fc.property(fc.array(name, { maxLength: 4 }), (names) => {
       const text = `{${names.map((raw, at) => `"${raw}":${at}`).join(",")}}`;
