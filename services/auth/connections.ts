@@ -32,6 +32,7 @@ export async function openConnections(
   deps: ServiceDeps,
   accounts: { readonly authority: Account; readonly space: Account },
   uid: Uid,
+  signal: AbortSignal,
 ): Promise<AuthConnections> {
   const { space, owned, ports, log } = deps;
   const own = (profile: "store" | "work", { account, signer }: Account) =>
@@ -47,12 +48,13 @@ export async function openConnections(
         lingerMs: CUSTODIAN.askEvictMs,
         ports,
         log,
+        signal,
       }),
     );
   const work = own("work", accounts.space);
   const store = own("store", accounts.authority);
   const scan = (which: "authority" | "space") =>
-    patiently(deps, () => ScanConnection.open({ deps, which, ...accounts[which], uid }));
+    patiently(deps, () => ScanConnection.open({ deps, which, ...accounts[which], uid, signal }));
   return {
     authority: await renewed("store:auth", store),
     space: await renewed("work:auth", work),

@@ -20,6 +20,8 @@ export interface ScanOptions {
   readonly account: AccountNkey;
   readonly signer: KeyPair;
   readonly uid: Uid;
+  /** When it aborts no further connection is opened; whoever owns the connections closes this one. */
+  readonly signal: AbortSignal;
 }
 
 interface Open {
@@ -30,11 +32,13 @@ interface Open {
 export class ScanConnection {
   readonly #options: ScanOptions;
   readonly #stopping = new AbortController();
+  readonly #signal: AbortSignal;
   #open: Open | undefined;
   #ended: (() => void)[] = [];
 
   private constructor(options: ScanOptions) {
     this.#options = options;
+    this.#signal = AbortSignal.any([options.signal, this.#stopping.signal]);
   }
 
   static async open(options: ScanOptions): Promise<ScanConnection> {
@@ -57,14 +61,9 @@ export class ScanConnection {
     this.#ended.push(listener);
   }
 
-  /** No further connection is opened; whoever owns the connections closes this one. */
-  stop(): void {
-    this.#stopping.abort();
-  }
-
   /** Ends this connection without another one after it. */
   async close(): Promise<void> {
-    this.stop();
+    this.#stopping.abort();
     await this.#open?.connection.close();
   }
 
@@ -79,6 +78,7 @@ export class ScanConnection {
       reconnect: false,
       log: deps.log,
     });
+    if (this.#signal.aborted) return connection.close(); // begun before the end, and on nobody's list
     this.#open = { connection, tuple: tupleOf(connection, key.public) };
     void connection.closed().then(() => this.#again());
   }
@@ -87,13 +87,13 @@ export class ScanConnection {
     const { deps, which } = this.#options;
     this.#open = undefined;
     for (const listener of this.#ended) listener();
-    for (let tries = 0; !this.#stopping.signal.aborted; tries += 1) {
+    for (let tries = 0; !this.#signal.aborted; tries += 1) {
       try {
         await this.#connect();
         return;
       } catch (error) {
         deps.log.warn({ connection: `scan:${which}`, err: textOf(error) }, "not connected");
-        await deps.ports.sleep(jitter(deps.ports, PEER_WAIT, tries), this.#stopping.signal).catch(() => {});
+        await deps.ports.sleep(jitter(deps.ports, PEER_WAIT, tries), this.#signal).catch(() => {});
       }
     }
   }

@@ -6,7 +6,6 @@ import { exchangeContracts } from "../../shared/contracts/exchange.ts";
 import { keyPairFromSeed } from "../../shared/credentials/nkeys.ts";
 import { isAuthorityError } from "../../shared/errors.ts";
 import { PEER_WAIT, REGISTRATION } from "../../shared/limits.ts";
-import { runCloseSteps } from "../../shared/nats/owned.ts";
 import { patiently } from "../../shared/patience.ts";
 import { jitter } from "../../shared/ports.ts";
 import { loadSecret, SECRET } from "../../shared/secrets/keys.ts";
@@ -15,6 +14,7 @@ import { Store } from "../../shared/store/store.ts";
 import type { StreamAccount, StreamName } from "../../shared/store/streams.ts";
 import { ownWork } from "../../shared/work.ts";
 import { Guard } from "../host/guard.ts";
+import { withLifetime } from "../host/lifetime.ts";
 import { PublishedUsers } from "../host/provisioned.ts";
 import { Counters } from "../host/serve.ts";
 import type { EndReason, RunningService, ServiceDeps } from "../service.ts";
@@ -43,16 +43,15 @@ const DESCRIPTION = "Decides who may connect, on which subjects and for how long
 
 /** `afterStep` is told of each step of a barrier, and may end the process there. */
 export async function startAuth(deps: ServiceDeps, more: Pick<AuthContext, "afterStep"> = {}): Promise<RunningService> {
-  try {
-    return await start(deps, more);
-  } catch (error) {
-    const steps = deps.owned.closeSteps("scan:", "work:auth", "store:auth", "serve:auth");
-    await runCloseSteps(steps).catch((failure: unknown) => deps.log.warn({ err: failure }, "start not unwound"));
-    throw error;
-  }
+  return withLifetime(deps, ["scan:", "work:auth", "store:auth", "serve:auth"], (life) => start(deps, more, life));
 }
 
-async function start(deps: ServiceDeps, more: Pick<AuthContext, "afterStep">): Promise<RunningService> {
+async function start(
+  deps: ServiceDeps,
+  more: Pick<AuthContext, "afterStep">,
+  life: AbortController,
+): Promise<RunningService> {
+  const { signal } = life;
   const { space, settings, secrets, files, ports, log } = deps;
   const { dataAccount, authorityAccount } = await loadSecret(secrets, space, SECRET.serviceKeys);
   const { pub: account, signingSeed, previousSeed } = dataAccount;
@@ -65,7 +64,7 @@ async function start(deps: ServiceDeps, more: Pick<AuthContext, "afterStep">): P
   const instanceId = await files.instanceId(deps.instance, ports);
   const sentinel = (await files.sentinel()).text;
 
-  const connections = await openConnections(deps, { authority, space: data }, instanceId);
+  const connections = await openConnections(deps, { authority, space: data }, instanceId, signal);
   const connection = (of: StreamAccount) => connections[of].current();
   const warn = (fields: Readonly<Record<string, unknown>>, message: string) => log.warn(fields, message);
   const reader = { space, connection, warn };
@@ -107,7 +106,7 @@ async function start(deps: ServiceDeps, more: Pick<AuthContext, "afterStep">): P
     sentinelCreds: sentinel,
     ...more,
   };
-  const guard = new Guard({ connections: [connections.authority, connections.space], prove, ports, log });
+  const guard = new Guard({ connections: [connections.authority, connections.space], prove, ports, log, signal });
   const provisioned = await PublishedUsers.load(secrets, space, ports);
   let open = true;
   let epoch = 0;
@@ -133,9 +132,8 @@ async function start(deps: ServiceDeps, more: Pick<AuthContext, "afterStep">): P
       },
     });
   });
-  const watching = new AbortController();
   const gate = gateKey({ endpoint: AUTH, instanceId });
-  void watchGate(context, gate, watching.signal, serving);
+  void watchGate(context, gate, signal, serving);
   log.info({ instance: instanceId }, "serving");
   plane.start(
     { instanceId, epoch },
@@ -146,8 +144,7 @@ async function start(deps: ServiceDeps, more: Pick<AuthContext, "afterStep">): P
   return running({
     serving,
     guard,
-    connections,
-    watching,
+    life,
     stopClaim,
     drained: () => (open = false),
     isOpen: () => open,
@@ -201,14 +198,13 @@ async function registered(
 interface Running {
   readonly serving: Serving;
   readonly guard: Guard;
-  readonly connections: AuthConnections;
-  readonly watching: AbortController;
+  readonly life: AbortController;
   stopClaim(): Promise<void>;
   drained(): void;
   isOpen(): boolean;
 }
 
-function running({ serving, guard, connections, watching, stopClaim, drained, isOpen }: Running): RunningService {
+function running({ serving, guard, life, stopClaim, drained, isOpen }: Running): RunningService {
   let close: (reason: EndReason) => void = () => {};
   const closed = new Promise<EndReason>((resolve) => {
     close = resolve;
@@ -223,12 +219,7 @@ function running({ serving, guard, connections, watching, stopClaim, drained, is
     drain,
     async close() {
       await drain();
-      watching.abort();
-      guard.stop();
-      connections.authority.stop();
-      connections.space.stop();
-      connections.scans.authority.stop();
-      connections.scans.space.stop();
+      life.abort();
       await stopClaim();
       close("closed");
     },

@@ -34,6 +34,7 @@ export async function openConnections(
   signers: { readonly authority: Signer; readonly space: Signer },
   creds: Creds,
   instanceId: Uid,
+  signal: AbortSignal,
 ): Promise<CalloutConnections> {
   const { space, owned, ports, log } = deps;
   const open = (label: "store:callout" | "work:callout", profile: "store" | "work", { account, signing }: Signer) => {
@@ -47,7 +48,7 @@ export async function openConnections(
       ports,
     });
     const everyMs = SELF_RENEWED_MS;
-    const renewed = { owned, label, user: () => own.user(), everyMs, lingerMs: CALLOUT.answerMs, ports, log };
+    const renewed = { owned, label, user: () => own.user(), everyMs, lingerMs: CALLOUT.answerMs, ports, log, signal };
     return patiently(deps, () => RenewedConnection.open(renewed));
   };
   const authority = await open("store:callout", "store", signers.authority);

@@ -3,7 +3,6 @@ import { BearerKeys } from "../../shared/bearer-keys.ts";
 import { keyPairFromSeed } from "../../shared/credentials/nkeys.ts";
 import { unavailable } from "../../shared/errors.ts";
 import { CALLOUT } from "../../shared/limits.ts";
-import { runCloseSteps } from "../../shared/nats/owned.ts";
 import { patiently } from "../../shared/patience.ts";
 import { newUid, type Ports } from "../../shared/ports.ts";
 import { type Trust, trustRows } from "../../shared/rows/connect.ts";
@@ -14,25 +13,20 @@ import { Store } from "../../shared/store/store.ts";
 import type { StreamAccount, StreamName } from "../../shared/store/streams.ts";
 import { ownWork } from "../../shared/work.ts";
 import { Guard, watched } from "../host/guard.ts";
+import { withLifetime } from "../host/lifetime.ts";
 import type { EndReason, RunningService } from "../service.ts";
 import { CONNECT_STEPS, type Reach } from "./checks.ts";
-import { type CalloutConnections, type CalloutDeps, openConnections } from "./connections.ts";
+import { type CalloutDeps, openConnections } from "./connections.ts";
 import { type ServedCallout, serveCallout } from "./serve.ts";
 import { ServerKeys } from "./server-keys.ts";
 
 const STREAMS: readonly StreamName[] = ["auth", "connect", "issued", "accepted"];
 
 export async function startCallout(deps: CalloutDeps): Promise<RunningService> {
-  try {
-    return await start(deps);
-  } catch (error) {
-    const steps = deps.owned.closeSteps("callout", "work:callout", "store:callout");
-    await runCloseSteps(steps).catch((failure: unknown) => deps.log.warn({ err: failure }, "start not unwound"));
-    throw error;
-  }
+  return withLifetime(deps, ["callout", "work:callout", "store:callout"], (life) => start(deps, life));
 }
 
-async function start(deps: CalloutDeps): Promise<RunningService> {
+async function start(deps: CalloutDeps, life: AbortController): Promise<RunningService> {
   const { space, settings, secrets, ports, log } = deps;
   const { dataAccount, authorityAccount } = await loadSecret(secrets, space, SECRET.serviceKeys);
   const { account, calloutCreds, xkey } = await loadSecret(secrets, space, SECRET.calloutKeys);
@@ -42,7 +36,7 @@ async function start(deps: CalloutDeps): Promise<RunningService> {
     authority: { account: authorityAccount.pub, signing: keyPairFromSeed(authorityAccount.signingSeed) },
   };
   const creds = decodeCreds(secretKey(space, "callout.json"), calloutCreds);
-  const connections = await openConnections(deps, signers, creds, instanceId);
+  const connections = await openConnections(deps, signers, creds, instanceId, life.signal);
 
   const connection = (of: StreamAccount) => connections[of].current();
   const warn = (fields: Readonly<Record<string, unknown>>, message: string) => log.warn(fields, message);
@@ -55,7 +49,7 @@ async function start(deps: CalloutDeps): Promise<RunningService> {
     connections: { authority: () => connection("authority"), space: () => connection("space") },
   });
   const watchedConnections = [connections.authority, connections.space, watched(connections.serving)];
-  const guard = new Guard({ connections: watchedConnections, prove, ports, log });
+  const guard = new Guard({ connections: watchedConnections, prove, ports, log, signal: life.signal });
   const reach: Reach = {
     space,
     store,
@@ -78,7 +72,7 @@ async function start(deps: CalloutDeps): Promise<RunningService> {
     log,
   });
   log.info({ service: "callout", instance: instanceId }, "serving");
-  return running(served, guard, connections);
+  return running(served, guard, life);
 }
 
 /** No exchange has written it: nobody can hold a bearer yet. */
@@ -88,7 +82,7 @@ async function readTrust(store: Store, ports: Ports): Promise<Trust> {
   return trust.value;
 }
 
-function running(served: ServedCallout, guard: Guard, { authority, space }: CalloutConnections): RunningService {
+function running(served: ServedCallout, guard: Guard, life: AbortController): RunningService {
   let open = true;
   let close: (reason: EndReason) => void = () => {};
   const closed = new Promise<EndReason>((resolve) => {
@@ -105,9 +99,7 @@ function running(served: ServedCallout, guard: Guard, { authority, space }: Call
     drain,
     async close() {
       await drain();
-      guard.stop();
-      authority.stop();
-      space.stop();
+      life.abort();
       close("closed");
     },
     ended: Promise.race([lost, guard.ended]),

@@ -7,11 +7,11 @@ import { decodeJwt } from "../../shared/credentials/jwt.ts";
 import { keyPairFromSeed } from "../../shared/credentials/nkeys.ts";
 import { CUSTODIAN } from "../../shared/limits.ts";
 import type { User } from "../../shared/nats/connect.ts";
-import { runCloseSteps } from "../../shared/nats/owned.ts";
 import { patiently } from "../../shared/patience.ts";
 import { newUid } from "../../shared/ports.ts";
 import { loadCreds, loadSecret, SECRET } from "../../shared/secrets/keys.ts";
 import { Guard, watched } from "../host/guard.ts";
+import { withLifetime } from "../host/lifetime.ts";
 import { PublishedUsers } from "../host/provisioned.ts";
 import { type Served, serveService } from "../host/serve.ts";
 import type { EndReason, RunningService, ServiceDeps } from "../service.ts";
@@ -36,16 +36,10 @@ export async function startCustodian(
   deps: CustodianDeps,
   limits: CustodianLimits = CUSTODIAN,
 ): Promise<RunningService> {
-  try {
-    return await start(deps, limits);
-  } catch (error) {
-    const steps = deps.owned.closeSteps("system", "work:custodian");
-    await runCloseSteps(steps).catch((failure: unknown) => deps.log.warn({ err: failure }, "start not unwound"));
-    throw error;
-  }
+  return withLifetime(deps, ["system", "work:custodian"], (life) => start(deps, limits, life));
 }
 
-async function start(deps: CustodianDeps, limits: CustodianLimits): Promise<RunningService> {
+async function start(deps: CustodianDeps, limits: CustodianLimits, life: AbortController): Promise<RunningService> {
   const { space, settings, secrets, ports, log } = deps;
   const { accounts } = await loadSecret(secrets, space, SECRET.publicKeys);
   const provisioned = await PublishedUsers.load(secrets, space, ports);
@@ -54,8 +48,8 @@ async function start(deps: CustodianDeps, limits: CustodianLimits): Promise<Runn
   const serving = await open(deps, "work:custodian", servingCreds);
   const connection = await open(deps, "system", systemCreds);
   const system = watched(connection);
-  const guard = new Guard({ connections: [system, watched(serving)], prove: async () => {}, ports, log });
-  const closing = new AbortController();
+  const { signal } = life;
+  const guard = new Guard({ connections: [system, watched(serving)], prove: async () => {}, ports, log, signal });
   const { expectedServers } = settings.broker;
   const custodian = new Custodian({
     system: new SystemAccount({ connection, inboxPrefix: inboxOf(systemCreds), ports, limits }),
@@ -65,7 +59,7 @@ async function start(deps: CustodianDeps, limits: CustodianLimits): Promise<Runn
     untouchable: new Set([ASKER, ...principalsOf(servingCreds), ...principalsOf(systemCreds)]),
     ports,
     log,
-    signal: closing.signal,
+    signal,
   });
   const incarnation = { instanceId: newUid(ports), epoch: 0, registrationRevision: 0 };
   let draining = false;
@@ -89,13 +83,13 @@ async function start(deps: CustodianDeps, limits: CustodianLimits): Promise<Runn
     ports,
     log,
   });
-  void tellCredentialAge(decodeJwt(systemCreds.jwt).iat, ports, log, closing.signal);
+  void tellCredentialAge(decodeJwt(systemCreds.jwt).iat, ports, log, signal);
   log.info({ service: "custodian", instance: incarnation.instanceId }, "serving");
   const drain = (): Promise<void> => {
     draining = true;
     return served.drain();
   };
-  return running({ served, guard, closing, drain, ready: () => !draining && guard.sound });
+  return running({ served, guard, life, drain, ready: () => !draining && guard.sound });
 }
 
 function open(deps: CustodianDeps, label: "work:custodian" | "system", creds: Creds): Promise<NatsConnection> {
@@ -114,14 +108,14 @@ function principalsOf({ jwt }: Creds) {
 interface Parts {
   readonly served: Served;
   readonly guard: Guard;
-  readonly closing: AbortController;
+  readonly life: AbortController;
   readonly drain: () => Promise<void>;
   readonly ready: () => boolean;
 }
 
-function running({ served, guard, closing, drain, ready }: Parts): RunningService {
+function running({ served, guard, life, drain, ready }: Parts): RunningService {
   const closed = new Promise<EndReason>((resolve) => {
-    closing.signal.addEventListener("abort", () => resolve("closed"), { once: true });
+    life.signal.addEventListener("abort", () => resolve("closed"), { once: true });
   });
   const lost = served.stopped.then((error) => (error ? ("subscription-lost" as const) : closed));
   return {
@@ -130,8 +124,7 @@ function running({ served, guard, closing, drain, ready }: Parts): RunningServic
     drain,
     async close() {
       await drain();
-      guard.stop();
-      closing.abort();
+      life.abort();
     },
     ended: Promise.race([lost, guard.ended]),
   };

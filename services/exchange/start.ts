@@ -3,7 +3,6 @@ import type { NatsConnection } from "@nats-io/transport-node";
 import { exchangeDescribe } from "../../shared/contracts/exchange/describe.ts";
 import { exchangeContracts } from "../../shared/contracts/exchange.ts";
 import { keyPairFromSeed } from "../../shared/credentials/nkeys.ts";
-import { runCloseSteps } from "../../shared/nats/owned.ts";
 import { patiently } from "../../shared/patience.ts";
 import { newUid } from "../../shared/ports.ts";
 import { refused } from "../../shared/secrets/document.ts";
@@ -13,6 +12,7 @@ import { proveShapes } from "../../shared/store/shape.ts";
 import { Store } from "../../shared/store/store.ts";
 import type { StreamName } from "../../shared/store/streams.ts";
 import { Guard, watched } from "../host/guard.ts";
+import { withLifetime } from "../host/lifetime.ts";
 import { PublishedUsers } from "../host/provisioned.ts";
 import { type Served, serveService } from "../host/serve.ts";
 import type { EndReason, RunningService, ServiceDeps } from "../service.ts";
@@ -31,16 +31,10 @@ const STREAMS: readonly StreamName[] = ["auth", "connect", "records"];
 const DESCRIPTION = "Turns a login or an agent's token into a bearer, and publishes the keys it is verified with.";
 
 export async function startExchange(deps: ServiceDeps): Promise<RunningService> {
-  try {
-    return await start(deps);
-  } catch (error) {
-    const steps = deps.owned.closeSteps("work:exchange", "store:exchange");
-    await runCloseSteps(steps).catch((failure: unknown) => deps.log.warn({ err: failure }, "start not unwound"));
-    throw error;
-  }
+  return withLifetime(deps, ["work:exchange", "store:exchange"], (life) => start(deps, life));
 }
 
-async function start(deps: ServiceDeps): Promise<RunningService> {
+async function start(deps: ServiceDeps, life: AbortController): Promise<RunningService> {
   const { space, settings, secrets, files, ports, log } = deps;
   const pins = await pinsOf(deps);
   const { accounts } = await loadSecret(secrets, space, SECRET.publicKeys);
@@ -55,7 +49,13 @@ async function start(deps: ServiceDeps): Promise<RunningService> {
   await patiently(deps, prove);
   const store = new Store({ space, ports, connections });
   const trust = await patiently(deps, () => TrustKeeper.open({ space, store, secrets, ports, log }));
-  const guard = new Guard({ connections: [watched(authority), watched(serving)], prove, ports, log });
+  const guard = new Guard({
+    connections: [watched(authority), watched(serving)],
+    prove,
+    ports,
+    log,
+    signal: life.signal,
+  });
 
   let open = true;
   const exchange: ExchangeDeps = {
@@ -87,10 +87,9 @@ async function start(deps: ServiceDeps): Promise<RunningService> {
     ports,
     log,
   });
-  const following = new AbortController();
-  void trust.follow(following.signal);
+  void trust.follow(life.signal);
   log.info({ rev: trust.rev }, "serving");
-  return running({ served, guard, trust, following, drained: () => (open = false), isOpen: () => open });
+  return running({ served, guard, trust, life, drained: () => (open = false), isOpen: () => open });
 }
 
 /** One of a development provider counts with `--dev` alone, so that none survives into service (identity §12). */
@@ -115,12 +114,12 @@ interface Running {
   readonly served: Served;
   readonly guard: Guard;
   readonly trust: TrustKeeper;
-  readonly following: AbortController;
+  readonly life: AbortController;
   drained(): void;
   isOpen(): boolean;
 }
 
-function running({ served, guard, trust, following, drained, isOpen }: Running): RunningService {
+function running({ served, guard, trust, life, drained, isOpen }: Running): RunningService {
   let close: (reason: EndReason) => void = () => {};
   const closed = new Promise<EndReason>((resolve) => {
     close = resolve;
@@ -136,8 +135,7 @@ function running({ served, guard, trust, following, drained, isOpen }: Running):
     drain,
     async close() {
       await drain();
-      guard.stop();
-      following.abort();
+      life.abort();
       close("closed");
     },
     ended: Promise.race([lost, guard.ended]),

@@ -35,14 +35,15 @@ export interface GuardOptions {
   prove(): Promise<void>;
   readonly ports: Ports;
   readonly log: Logger;
+  /** Ends the watch. */
+  readonly signal: AbortSignal;
 }
 
 /** Proven at the start; from then on every 30 s and after every reconnect. */
 export class Guard {
   readonly #options: GuardOptions;
-  readonly #stopping = new AbortController();
   #proven = true;
-  /** Settles with the reason for which the process must end; never if it is stopped. */
+  /** Settles with the reason for which the process must end; never if the watch was ended. */
   readonly ended: Promise<EndReason>;
 
   constructor(options: GuardOptions) {
@@ -55,10 +56,6 @@ export class Guard {
     return this.#proven && this.#connected();
   }
 
-  stop(): void {
-    this.#stopping.abort();
-  }
-
   #connected(): boolean {
     return this.#options.connections.every(({ connected }) => connected);
   }
@@ -68,8 +65,7 @@ export class Guard {
   }
 
   async #watch(end: (reason: EndReason) => void): Promise<void> {
-    const { ports, log } = this.#options;
-    const { signal } = this.#stopping;
+    const { ports, log, signal } = this.#options;
     let lostAt: number | undefined;
     let provenAt = ports.monotonic();
     let seen = this.#connects();

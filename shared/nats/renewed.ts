@@ -25,11 +25,12 @@ export interface RenewedOptions {
   readonly lingerMs: number;
   readonly ports: Ports;
   readonly log: Logger;
+  /** Ends the renewals; whoever owns the connections closes them. */
+  readonly signal: AbortSignal;
 }
 
 export class RenewedConnection {
   readonly #options: RenewedOptions;
-  readonly #stopping = new AbortController();
   #current: NatsConnection;
   #connected = true;
   #connects = 1;
@@ -60,21 +61,17 @@ export class RenewedConnection {
     return this.#connects;
   }
 
-  /** Ends the renewals; whoever owns the connections closes them. */
-  stop(): void {
-    this.#stopping.abort();
-  }
-
   async #renew(): Promise<void> {
-    const { everyMs, lingerMs, ports, log, label } = this.#options;
-    const { signal } = this.#stopping;
+    const { everyMs, lingerMs, ports, log, label, signal } = this.#options;
     let wait = everyMs;
     for (let attempt = 0; ; ) {
       await ports.sleep(wait, signal).catch(() => {});
       if (signal.aborted) return;
       try {
         const former = this.#current;
-        this.#current = await connect(this.#options);
+        const next = await connect(this.#options);
+        if (signal.aborted) return void next.close(); // begun before the end, and on nobody's list
+        this.#current = next;
         this.#connected = true;
         this.#connects += 1;
         void this.#follow(this.#current);
@@ -92,7 +89,8 @@ export class RenewedConnection {
   }
 
   async #retire(former: NatsConnection, lingerMs: number): Promise<void> {
-    await this.#options.ports.sleep(lingerMs, this.#stopping.signal).catch(() => {});
+    const { ports, signal } = this.#options;
+    await ports.sleep(lingerMs, signal).catch(() => {});
     await former.close();
   }
 

@@ -82,6 +82,7 @@ describe("the guard", () => {
       },
       ports,
       log,
+      signal: new AbortController().signal,
     });
     const advance = async (ms: number) => {
       now += ms;

@@ -71,7 +71,10 @@ describe("a renewed connection", () => {
     const { own } = selfSigned();
     const owned = new OwnedConnections({ servers: broker.url }, ports);
     const user = () => own.user();
-    const options = { owned, label: "store:callout", user, everyMs: EVERY, lingerMs: LINGER, ports, log } as const;
+    const life = new AbortController();
+    const { signal } = life;
+    const times = { everyMs: EVERY, lingerMs: LINGER };
+    const options = { owned, label: "store:callout", user, ...times, ports, log, signal } as const;
     const connection = await RenewedConnection.open(options);
     /** Ends the wait of that many ms, once somebody waits. */
     const pass = async (ms: number | undefined): Promise<void> => {
@@ -81,11 +84,11 @@ describe("a renewed connection", () => {
         for (const sleeper of sleepers.splice(at, 1)) sleeper.wake();
       });
     };
-    return { owned, connection, pass };
+    return { owned, connection, life, pass };
   }
 
   test("hands over without a gap: what is in flight on the former one is still answered", async () => {
-    const { owned, connection, pass } = await opened();
+    const { owned, connection, life, pass } = await opened();
     const other = await owned.open("system", { name: "other", user: () => selfSigned().own.user(), reconnect: false });
     const asked = new Promise<Msg>((resolve) => {
       other.subscribe("q", { callback: (_error, message) => resolve(message) });
@@ -101,12 +104,12 @@ describe("a renewed connection", () => {
     expect((await answer).string()).toBe("y");
     await pass(LINGER);
     await former.closed();
-    connection.stop();
+    life.abort();
     await runCloseSteps(owned.closeSteps("store", "system"));
   });
 
   test("goes on with the former one while no next one can be had, and tries again", async () => {
-    const { owned, connection, pass } = await opened();
+    const { owned, connection, life, pass } = await opened();
     const former = connection.current();
     await broker.kill();
     await vi.waitFor(() => expect(connection.connected).toBe(false));
@@ -115,7 +118,7 @@ describe("a renewed connection", () => {
     await vi.waitFor(() => expect(connection.connected).toBe(true), { timeout: 10_000 });
     await pass(undefined); // the wait before the next try, if the first found no broker
     await vi.waitFor(() => expect(connection.connects).toBeGreaterThan(1));
-    connection.stop();
+    life.abort();
     await runCloseSteps(owned.closeSteps("store"));
     expect(former.isClosed()).toBe(true);
     await owned.ended();
