@@ -48,9 +48,10 @@ export class OrderedClose {
     );
     await stage(...faces.flatMap((face) => this.#pending(`gateway:${face.name}`, () => face.close())));
     await stage(...services.flatMap((service) => this.#pending(labelOf(service), () => service.close())));
+    // Before the list is made, so that nothing opened meanwhile is missing on it. A claim still held needs another attempt.
+    if (failures.length === 0) owned.seal();
     await stage(...owned.closeSteps(...CONNECTION_ORDER));
     if (failures.length > 0) throw failedClose(failures, steps);
-    owned.seal();
   }
 
   /** The step, unless it succeeded before. */

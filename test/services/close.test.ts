@@ -1,8 +1,10 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { OrderedClose } from "../../services/close.ts";
 import type { HostedService, RunningService } from "../../services/service.ts";
+import { createKeyPair } from "../../shared/credentials/nkeys.ts";
 import { OwnedConnections } from "../../shared/nats/owned.ts";
 import { systemPorts } from "../../shared/ports.ts";
+import { startBroker } from "../kit/broker.ts";
 
 /** Names whose closing fails so many times. */
 type Failures = Record<string, number>;
@@ -61,6 +63,33 @@ describe("closing a process", () => {
     const { done, close } = stage();
     await Promise.all([close.run(), close.run()]);
     expect(done).toHaveLength(5);
+  });
+
+  it("leaves nothing open that was being opened meanwhile", async () => {
+    const broker = await startBroker({ jetstream: false });
+    const owned = new OwnedConnections({ servers: broker.url }, systemPorts);
+    const user = { jwt: "", key: createKeyPair("user") };
+    const open = () => owned.open("work:auth", { name: "work", user: () => user, reconnect: true });
+    const connection = await open();
+    let late: Promise<unknown> = Promise.resolve();
+    const auth: RunningService = {
+      name: "auth",
+      ready: () => true,
+      drain: async () => {},
+      async close() {
+        late = open().catch((error: unknown) => error);
+        // Its end is told a little after it was asked for.
+        vi.spyOn(connection, "drain").mockImplementation(async () => {
+          await late;
+          await connection.close();
+        });
+      },
+      ended: new Promise(() => {}),
+    };
+    await new OrderedClose({ services: [auth], faces: [], owned }).run();
+    expect(await late).toMatchObject({ code: "unavailable" });
+    expect(owned.list().map(({ ended }) => ended)).not.toContain(false);
+    await broker.stop();
   });
 
   it("opens nothing afterwards", async () => {
