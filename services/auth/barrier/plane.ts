@@ -56,9 +56,9 @@ export class PlaneClaim {
     return this.#held;
   }
 
-  /** Why it does not. */
+  /** Why it does not; `unknown` until a first try has ended. */
   get reason(): PlaneRefusal | undefined {
-    return this.#held ? undefined : this.#reason;
+    return this.#held ? undefined : (this.#reason ?? "unknown");
   }
 
   /** Tries from now on. `whileHeld` runs from each win until that claim is lost; `idle` waits for what it began. */
