@@ -69,12 +69,12 @@ export function mint(
 ): Minted {
   const { space, data, ports, standingTtlS } = context;
   const now = ports.now();
-  const exp = Math.floor(
-    Math.min(now + ROLES[wanted.role].lifeS(standingTtlS) * 1_000, ...(more.boundMs ?? [])) / 1_000,
-  );
-  if (exp * 1_000 - now < LIFE.minLeftS * 1_000) {
+  const until = Math.min(now + ROLES[wanted.role].lifeS(standingTtlS) * 1_000, ...(more.boundMs ?? []));
+  // Before it is cut to whole seconds, or the shortest life that may be configured would never be enough.
+  if (until - now < LIFE.minLeftS * 1_000) {
     throw new AuthorityError("expired", "less than 5 s of life would be left");
   }
+  const exp = Math.floor(until / 1_000);
   const { key, holder } = wanted;
   const bindings = { ...wanted.bindings, space, ...holder, inbox: key } as Bindings<ProfileName> & ProfileHolder;
   const permissions = compilePermissions(wanted.profile, bindings);
