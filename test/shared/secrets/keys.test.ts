@@ -126,7 +126,7 @@ describe("files of keys", () => {
     [
       "serviceKeys",
       "dataAccount.previousSeed",
-      `${signing.seed.slice(0, -1)}A`,
+      `${signing.seed.slice(0, 20)}${signing.seed[20] === "A" ? "B" : "A"}${signing.seed.slice(21)}`,
       "/dataAccount/previousSeed is no account seed",
     ],
     ["serviceKeys", "authorityAccount.pub", `AB${"A".repeat(54)}`, "/authorityAccount/pub is no account nkey"],
