@@ -68,6 +68,8 @@ export interface Person extends Triple {
   bearer(args?: Partial<Input<typeof exchangeUser>>): Promise<string>;
   /** Through the callout. */
   connect(args?: Partial<Input<typeof exchangeUser>>): Promise<Connected>;
+  /** Through the callout, with this bearer; the first loss ends it. */
+  connectWith(token: string): Promise<Connected>;
   callerOf(manager: { readonly instanceId: Uid; readonly contract: ManagerContract }): Promise<ManagerCaller>;
 }
 
@@ -91,6 +93,15 @@ export async function grantPerson(space: TestSpace, name: string, options: Perso
 
 function personOf(space: TestSpace, name: string, triple: Triple): Person {
   const { owner, actor } = triple;
+  const enter = async (token: string, reconnect: boolean): Promise<Connected> => {
+    const nonce = newNonce(ports);
+    const sentinel = await space.files.sentinel();
+    const user = { jwt: sentinel.jwt, key: keyPairFromSeed(sentinel.seed) };
+    const inboxPrefix = `_INBOX_${nonce}`;
+    const connection = await space.enter(nonce, user, { inboxPrefix, token, reconnect });
+    const client = new AuthorityClient({ connection, space: space.space, caller: triple, inboxPrefix, name, ports });
+    return { connection, nonce, client };
+  };
   const person: Person = {
     ...triple,
     name,
@@ -102,16 +113,8 @@ function personOf(space: TestSpace, name: string, triple: Triple): Person {
       const { token } = await space.gateway.call(exchangeUser, { actor, ...args }, { auth: login(name) });
       return token;
     },
-    async connect(args = {}) {
-      const nonce = newNonce(ports);
-      const token = await person.bearer(args);
-      const sentinel = await space.files.sentinel();
-      const user = { jwt: sentinel.jwt, key: keyPairFromSeed(sentinel.seed) };
-      const inboxPrefix = `_INBOX_${nonce}`;
-      const connection = await space.enter(nonce, user, { inboxPrefix, token });
-      const client = new AuthorityClient({ connection, space: space.space, caller: triple, inboxPrefix, name, ports });
-      return { connection, nonce, client };
-    },
+    connect: async (args) => enter(await person.bearer(args), true),
+    connectWith: (token) => enter(token, false),
     callerOf: async ({ instanceId, contract }) => {
       const connected = await person.connect({ view: "manager-caller", managerInstanceId: instanceId });
       return callerOf(space, triple, instanceId, contract, connected);
