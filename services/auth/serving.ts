@@ -126,8 +126,9 @@ export class Serving {
         now.value.processEpoch === gate.value.processEpoch;
       return same ? "ours" : "superseded";
     } catch (error) {
-      if (isAuthorityError(error, "unavailable")) return "unread";
-      throw error;
+      if (!isAuthorityError(error)) throw error;
+      this.#options.deps.log.warn({ err: error.reason ?? error.message }, "the gate cannot be read");
+      return "unread";
     }
   }
 

@@ -2,6 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { pino } from "pino";
+import type { AfterStep } from "../../services/auth/barrier/kinds.ts";
 import { startAuth } from "../../services/auth/start.ts";
 import { startCallout } from "../../services/callout/start.ts";
 import { OrderedClose } from "../../services/close.ts";
@@ -21,19 +22,21 @@ const QUICK = { ...CUSTODIAN, discoverQuietMs: 50, discoverMinMs: 100, settleBas
 
 const STARTS: Readonly<Record<HostedService, StartService>> = {
   custodian: (deps) => startCustodian(deps, QUICK),
-  auth: startAuth,
+  auth: (deps: Deps) => startAuth(deps, deps.afterStep ? { afterStep: deps.afterStep } : {}),
   exchange: startExchange,
   callout: startCallout,
 };
 
-export type DepsChange = Partial<ServiceDeps> & { readonly lines?: string[] };
+/** `afterStep` is told of every step of `auth`'s barriers; what it throws ends a start there. */
+type Deps = ServiceDeps & { readonly afterStep?: AfterStep };
+export type DepsChange = Partial<Deps> & { readonly lines?: string[] };
 
 /** What a service is started with; log lines go to `lines`. */
 export async function depsOf(
   ground: Ground,
   service: HostedService,
   { lines = [], ...more }: DepsChange = {},
-): Promise<ServiceDeps> {
+): Promise<Deps> {
   const { space, settings, servers, stateDir, files } = ground;
   return {
     space,

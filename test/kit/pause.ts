@@ -23,6 +23,22 @@ export function pauseCommit(prefix: string, where: "before" | "after" = "before"
   return stop;
 }
 
+/** The first commit that writes a key with this prefix throws, before it is sent or once it is acknowledged: a crash. */
+export function failCommit(prefix: string, where: "before" | "after" = "before"): void {
+  const { commit } = Store.prototype;
+  const spy = vi.spyOn(Store.prototype, "commit").mockImplementation(async function (this: Store, messages, work) {
+    const first = messages.some(({ key }) => key.startsWith(prefix));
+    if (first) spy.mockRestore();
+    if (first && where === "before") throw new Crash();
+    const revisions = await commit.call(this, messages, work);
+    if (first) throw new Crash();
+    return revisions;
+  });
+}
+
+/** What ends a process in a test. */
+export class Crash extends Error {}
+
 /** The first read of this key, before it is sent. */
 export function pauseRead(key: string): Pause {
   const { read } = Store.prototype;

@@ -92,6 +92,7 @@ function holderOf(door: Door): Person {
     ask: async (_operation, args, options) => (await through(door, args as object, {}, options)) as never,
     bearer: nobody,
     connect: nobody,
+    connectWith: nobody,
     callerOf: nobody,
   };
 }
