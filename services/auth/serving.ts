@@ -14,7 +14,7 @@ import type { EpGate } from "../../shared/rows/gate.ts";
 import { serviceSpecRows } from "../../shared/rows/service.ts";
 import { fenced } from "../../shared/store/message.ts";
 import { UserNkey } from "../../shared/tokens.ts";
-import { ownWork } from "../../shared/work.ts";
+import { ownWork, type Work } from "../../shared/work.ts";
 import { type Served, type ServiceOptions, serveService } from "../host/serve.ts";
 import type { EndReason, ServiceDeps } from "../service.ts";
 import { AUTH, type AuthContext, LOCAL } from "./context.ts";
@@ -93,11 +93,14 @@ export class Serving {
     return current;
   }
 
-  /** Steps 8 and 9: the row fenced on the gate, then gate and spec once more, then the status. */
+  /** Steps 8 and 9: gate read, the row fenced on it, then gate and spec once more, then the status. */
   async #mint(): Promise<User> {
     const { context, deps, gate } = this.#options;
     const { instanceId, store, ports } = context;
     const work = ownWork(ports, REGISTRATION.stepMs, this.#stopping.signal);
+    // Read anew: a row that was written again with the same bytes has another revision and is still ours.
+    const now = await this.#readGate(work);
+    if (!now || !this.#isOurs(now)) throw superseded();
     const key = createKeyPair("user", ports);
     const wanted = credential({
       name: "serve",
@@ -108,7 +111,7 @@ export class Serving {
       bindings: { instanceId, epoch: gate.value.processEpoch },
     });
     const { row, signed } = mint(context, { endpoint: AUTH, instanceId, gate: gate.value }, wanted, {});
-    await store.commit([fenced(row.key, row.value, gate)], work);
+    await store.commit([fenced(row.key, row.value, now)], work);
     if ((await this.#standing()) !== "ours") throw superseded();
     const spec = await store.read(serviceSpecRows.key({ endpoint: AUTH, instanceId }), work);
     if (spec?.revision !== gate.value.registrationRevision) throw superseded();
@@ -116,15 +119,20 @@ export class Serving {
     return { jwt: signed.jwt, key };
   }
 
+  #readGate(work?: Work): Promise<Entry<EpGate> | undefined> {
+    const { store, instanceId } = this.#options.context;
+    return store.read(gateKey({ endpoint: AUTH, instanceId }), work);
+  }
+
+  #isOurs({ value: now }: Entry<EpGate>): boolean {
+    const { generation, processEpoch } = this.#options.gate.value;
+    return now.state === "open" && now.generation === generation && now.processEpoch === processEpoch;
+  }
+
   async #standing(): Promise<Standing> {
-    const { context, gate } = this.#options;
     try {
-      const now = await context.store.read(gateKey({ endpoint: AUTH, instanceId: context.instanceId }));
-      const same =
-        now?.value.state === "open" &&
-        now.value.generation === gate.value.generation &&
-        now.value.processEpoch === gate.value.processEpoch;
-      return same ? "ours" : "superseded";
+      const now = await this.#readGate();
+      return now && this.#isOurs(now) ? "ours" : "superseded";
     } catch (error) {
       if (!isAuthorityError(error)) throw error;
       this.#options.deps.log.warn({ err: error.reason ?? error.message }, "the gate cannot be read");
