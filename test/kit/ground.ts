@@ -1,4 +1,5 @@
 /** What services stand on: the state of a space as `init` makes it, its broker, its streams, and a hand that may write every row. */
+import { rmSync } from "node:fs";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -27,6 +28,12 @@ import { OUR_STREAMS } from "./store.ts";
 
 const EVERYTHING: Permissions = { pub: { allow: [">"], deny: [] }, sub: { allow: [">"], deny: [] } };
 const JETSTREAM = "limits { default_max_consumers: 100000 }";
+
+/** Folders of this process: a failing start or a test that is cut off leaves none behind. */
+const folders = new Set<string>();
+process.on("exit", () => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+});
 
 export interface Ground {
   readonly space: Space;
@@ -68,6 +75,7 @@ export async function startGround(options: GroundOptions = {}): Promise<Ground> 
   const ports = systemPorts;
   const space = Space.parse("demo");
   const stateDir = await mkdtemp(join(tmpdir(), "state-"));
+  folders.add(stateDir);
   const { settings } = await initSpace({ stateDir, space, permissionsOf, ports, ...init });
   const secrets = await directoryStore(stateDir);
   const keys = await loadSecret(secrets, space, SECRET.serviceKeys);
@@ -115,6 +123,7 @@ export async function startGround(options: GroundOptions = {}): Promise<Ground> 
       await Promise.all(opened.map((connection) => connection.close()));
       await stop();
       await rm(stateDir, { recursive: true, force: true });
+      folders.delete(stateDir);
     },
   };
 }
