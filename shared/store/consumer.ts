@@ -9,9 +9,11 @@ export interface Led {
   readonly cluster?: { readonly name?: string; readonly leader?: string };
 }
 
+/** A server without a cluster leads whatever it has. */
+export const isAlone = ({ cluster }: Led): boolean => cluster?.name === undefined;
+
 /** Nothing on a server that stands alone. */
-export const leaderIn = ({ cluster }: Led): string | undefined =>
-  cluster?.name === undefined ? undefined : cluster.leader;
+export const leaderIn = (led: Led): string | undefined => (isAlone(led) ? undefined : led.cluster?.leader);
 
 export interface ConsumerInfo extends Led {
   readonly config?: Readonly<Record<string, unknown>>;
@@ -57,7 +59,8 @@ export async function createConsumer(
     STORE.readTimeoutMs,
   );
   if (created.error) throw unavailable(`${subject}: ${describe(created.error)}`);
-  const info = await consumerInfo(connection, stream, name);
+  // Where it is placed is settled on a cluster only after the answer; a server alone answers with what it has.
+  const info = isAlone(created) ? created : await consumerInfo(connection, stream, name);
   const { config: actual = {} } = info;
   const asAsked = Object.entries(config).every(([field, value]) => actual[field] === value);
   if (!asAsked || FOREIGN.some((field) => actual[field] !== undefined)) {

@@ -9,6 +9,7 @@ import {
   consumerInfo,
   createConsumer,
   deleteConsumer,
+  isAlone,
   type Led,
   leaderIn,
   positionOf,
@@ -39,9 +40,10 @@ export async function snapshot(
     const created = await createConsumer(connection, stream, consumerConfig(name, filter, "last_per_subject"));
     try {
       const beside = leaderIn(created);
-      if (beside !== (await leaderOf(connection, stream))) continue;
-      const rows = await readAll(connection, stream, name, filter, inTime);
-      if (beside === (await leaderOf(connection, stream))) return rows;
+      const besideLeader = async () => isAlone(created) || beside === (await leaderOf(connection, stream));
+      if (!(await besideLeader())) continue;
+      const rows = await readAll(connection, stream, name, filter, created.num_pending ?? 0, inTime);
+      if (await besideLeader()) return rows;
     } finally {
       await deleteConsumer(connection, stream, name);
     }
@@ -55,22 +57,26 @@ async function leaderOf(connection: NatsConnection, stream: string): Promise<str
   return leaderIn(info);
 }
 
-/** Pulls until a freshly read count says that nothing is left. */
+/**
+ * Pulls until a freshly read count says that nothing is left; `known` is how many there were at the beginning. Never
+ * more are asked for than there are: to say that there is no more the broker would search the stream to its end.
+ */
 async function readAll(
   connection: NatsConnection,
   stream: string,
   name: string,
   filter: string,
+  known: number,
   inTime: () => void,
 ): Promise<Snapshot> {
   const rows = new Map<string, Omit<RawMessage, "at">>();
-  const request = { batch: STORE.scanBatch, no_wait: true } as const;
   let idle = 0;
   for (let round = 0; round < STORE.scanRounds && idle < STORE.scanIdleRounds; round += 1) {
     inTime();
-    const { num_pending: pending } = await consumerInfo(connection, stream, name);
+    const pending = round === 0 && known > 0 ? known : (await consumerInfo(connection, stream, name)).num_pending;
     if (pending === 0) return rows;
     idle += 1;
+    const request = { batch: Math.min(pending ?? STORE.scanBatch, STORE.scanBatch), no_wait: true } as const;
     for await (const message of pull(connection, stream, name, request, STORE.scanBatchMs)) {
       idle = 0;
       keep(rows, message, filter);
