@@ -38,8 +38,8 @@ export interface ParseLimits {
 }
 
 /**
- * Parses JSON from an untrusted peer. Refuses bad UTF-8, duplicate member names, lone surrogates,
- * depth and size over the limits, all as `bad-request` without echoing a byte of the input.
+ * Parses JSON from an untrusted peer. Refuses bad UTF-8, duplicate member names, lone surrogates, numbers beyond every
+ * double, depth and size over the limits, all as `bad-request` without echoing a byte of the input.
  */
 export function parseStrict(data: Uint8Array, limits: ParseLimits): Json {
   if (data.length > limits.maxBytes) {
@@ -57,7 +57,7 @@ export function parseStrict(data: Uint8Array, limits: ParseLimits): Json {
   return value;
 }
 
-/** One pass over the text before `JSON.parse`: nesting depth, duplicate members, lone surrogates. */
+/** One pass over the text before `JSON.parse`: nesting depth, duplicate members, lone surrogates, endless numbers. */
 function guard(text: string, maxDepth: number): void {
   const members: (Set<string> | undefined)[] = [];
   // Without an escape a string is what stands between its quotes, and UTF-8 has no lone surrogate.
@@ -78,6 +78,14 @@ function guard(text: string, maxDepth: number): void {
       }
       expectName = false;
       i = end + 1;
+      continue;
+    }
+    if (c >= 0x30 && c <= 0x39) {
+      const end = endOfNumber(text, i);
+      if (Number(text.slice(i, end)) === Number.POSITIVE_INFINITY) {
+        throw new AuthorityError("bad-request", "the body has a number beyond every double");
+      }
+      i = end;
       continue;
     }
     if (c === 0x7b || c === 0x5b) {
@@ -102,6 +110,16 @@ function endOfString(text: string, start: number): number {
   }
   return -1;
 }
+
+/** Behind the digits, the fraction and the exponent; whether they stand in order is for `JSON.parse` to say. */
+function endOfNumber(text: string, start: number): number {
+  NUMBER.lastIndex = start;
+  NUMBER.test(text);
+  return NUMBER.lastIndex;
+}
+
+/** From a digit on it always matches. */
+const NUMBER = /[0-9.eE+-]+/y;
 
 function decodeString(raw: string): string {
   try {

@@ -44,6 +44,8 @@ test.each([
   ["", "empty"],
   ["{'a':1}", "not JSON"],
   ["\ufeff{}", "byte order mark"],
+  ['{"a":-1e999}', "a number beyond every double"],
+  [`[${"9".repeat(400)}]`, "a number beyond every double, in digits alone"],
 ])("%s is refused: %s", (text) => {
   expect(refused(text)).toBe(true);
 });
@@ -61,6 +63,11 @@ test("names behind escapes and without are told apart and compared as what they 
 
 test("bytes that are no UTF-8 are refused", () => {
   expect(() => parseStrict(new Uint8Array([0x22, 0xff, 0x22]), limits)).toThrow("UTF-8");
+});
+
+test("a number of any form is admitted as JSON.parse reads it", () => {
+  const text = '[0,-0,-0.5e-3,1E+2,1.7976931348623157e308,5e-324,1e-999,"1e999"]';
+  expect(parse(text)).toEqual(JSON.parse(text));
 });
 
 test("equal names in sibling objects are no duplicates", () => {
