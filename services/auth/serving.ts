@@ -5,7 +5,7 @@
 import type { NatsConnection } from "@nats-io/nats-core";
 import { createKeyPair } from "../../shared/credentials/nkeys.ts";
 import { authServeActor } from "../../shared/credentials/roles.ts";
-import { AuthorityError, isAuthorityError, textOf } from "../../shared/errors.ts";
+import { AuthorityError, isAuthorityError, textOf, unavailable } from "../../shared/errors.ts";
 import { LIFE, PEER_WAIT, REGISTRATION } from "../../shared/limits.ts";
 import type { User } from "../../shared/nats/connect.ts";
 import { jitter } from "../../shared/ports.ts";
@@ -56,7 +56,7 @@ export class Serving {
   /** Steps 8 to 10. `conflict` where a later start came in between: the ceremony begins again. */
   static async open(options: ServingOptions): Promise<Serving> {
     const serving = new Serving(options);
-    serving.#current = await serving.#serve();
+    serving.#current = await serving.#serve("first");
     void serving.#renew();
     return serving;
   }
@@ -76,9 +76,10 @@ export class Serving {
     if ((await this.#standing()) === "superseded") this.#superseded();
   }
 
-  async #serve(): Promise<Current> {
+  async #serve(time: "first" | "again"): Promise<Current> {
     const { context, deps, gate, service } = this.#options;
     const user = await this.#mint();
+    if (time === "first") await this.#announce();
     const { processEpoch: epoch, registrationRevision } = gate.value;
     const connection = await deps.owned.open("serve:auth", {
       name: "auth",
@@ -86,6 +87,10 @@ export class Serving {
       reconnect: false,
       log: deps.log,
     });
+    if (this.#stopping.signal.aborted) {
+      await connection.close();
+      throw unavailable("stopped while it was about to serve");
+    }
     const incarnation = { instanceId: context.instanceId, epoch, registrationRevision };
     const served = await serveService({ ...service, connection, incarnation });
     const current = { connection, served };
@@ -93,9 +98,9 @@ export class Serving {
     return current;
   }
 
-  /** Steps 8 and 9: gate read, the row fenced on it, then gate and spec once more, then the status. */
+  /** Step 8, and the gate once more: gate read, the row fenced on it. A renewal is this and no more. */
   async #mint(): Promise<User> {
-    const { context, deps, gate } = this.#options;
+    const { context, gate } = this.#options;
     const { instanceId, store, ports } = context;
     const work = ownWork(ports, REGISTRATION.stepMs, this.#stopping.signal);
     // Read anew: a row that was written again with the same bytes has another revision and is still ours.
@@ -112,11 +117,24 @@ export class Serving {
     });
     const { row, signed } = mint(context, { endpoint: AUTH, instanceId, gate: gate.value }, wanted, {});
     await store.commit([fenced(row.key, row.value, now)], work);
-    if ((await this.#standing()) !== "ours") throw superseded();
-    const spec = await store.read(serviceSpecRows.key({ endpoint: AUTH, instanceId }), work);
-    if (spec?.revision !== gate.value.registrationRevision) throw superseded();
-    await writeStatus(context, gate, deps.version, work);
+    const standing = await this.#standing();
+    if (standing === "superseded") throw superseded();
+    if (standing === "unread") throw unavailable("the gate cannot be read");
     return { jwt: signed.jwt, key };
+  }
+
+  /**
+   * Step 9: the spec is still the registered one, then the status. Once an incarnation, since others can put in the
+   * place of either row what is none; whoever registers writes over that.
+   */
+  async #announce(): Promise<void> {
+    const { context, deps, gate } = this.#options;
+    const { instanceId, store, ports } = context;
+    const work = ownWork(ports, REGISTRATION.stepMs, this.#stopping.signal);
+    const spec = await store.inspect(serviceSpecRows.key({ endpoint: AUTH, instanceId }), work);
+    const registered = spec.state === "row" && spec.entry.revision === gate.value.registrationRevision;
+    if (!registered) throw superseded();
+    await writeStatus(context, gate, deps.version, work);
   }
 
   #readGate(work?: Work): Promise<Entry<EpGate> | undefined> {
@@ -161,7 +179,7 @@ export class Serving {
         const standing = await this.#standing();
         if (standing === "superseded") return this.#superseded();
         if (standing === "ours") {
-          this.#current = await this.#serve();
+          await this.#handOver(await this.#serve("again"));
           return;
         }
       } catch (error) {
@@ -180,13 +198,10 @@ export class Serving {
     for (let wait = everyMs, tries = 0; ; ) {
       await deps.ports.sleep(wait, signal).catch(() => {});
       if (signal.aborted) return;
-      const former = this.#current;
       [wait, tries] = [everyMs, 0];
-      if (!former) continue;
+      if (!this.#current) continue; // it is being served again, under a credential of its own
       try {
-        this.#current = await this.#serve();
-        await former.served.drain();
-        await former.connection.close();
+        await this.#handOver(await this.#serve("again"));
       } catch (error) {
         if (isAuthorityError(error, "conflict")) return this.#superseded();
         deps.log.warn({ err: textOf(error) }, "the serve credential was not renewed");
@@ -194,6 +209,15 @@ export class Serving {
         tries += 1;
       }
     }
+  }
+
+  /** The next one serves, whichever served until now; that one drains. */
+  async #handOver(next: Current): Promise<void> {
+    const former = this.#current;
+    this.#current = next;
+    if (!former) return;
+    await former.served.drain();
+    await former.connection.close();
   }
 
   #superseded(): void {
