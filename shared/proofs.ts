@@ -1,5 +1,5 @@
 /** The two proofs of a manager (operations §3): U binds what is declared, K that the live registration is its own. */
-import { createHmac, timingSafeEqual } from "node:crypto";
+import { createHmac } from "node:crypto";
 import { digestOfBytes } from "./canonical.ts";
 import { actorsOf, type Identity } from "./credentials/roles.ts";
 import type { Uid } from "./tokens.ts";
@@ -68,10 +68,4 @@ export function currentRegistrationProof(current: CurrentRegistration, seedText:
   });
   const mac = createHmac("sha256", seedText).update(`${CURRENT_REGISTRATION}\0${text}`).digest("hex");
   return `sha256:${mac}`;
-}
-
-/** Constant-time comparison of two proofs. */
-export function sameProof(given: string, expected: string): boolean {
-  const [left, right] = [Buffer.from(given), Buffer.from(expected)];
-  return left.length === right.length && timingSafeEqual(left, right);
 }

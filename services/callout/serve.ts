@@ -2,6 +2,7 @@
 import type { Msg, NatsConnection } from "@nats-io/nats-core";
 import { Svcm } from "@nats-io/services";
 import type { Logger } from "pino";
+import { CALLOUT_QUEUE, CALLOUT_SUBJECT } from "../../shared/credentials/profiles/provisioned.ts";
 import { textOf } from "../../shared/errors.ts";
 import type { Space, Uid } from "../../shared/tokens.ts";
 import { drainService } from "../host/drain.ts";
@@ -10,8 +11,6 @@ import { Turns } from "./admit.ts";
 import { type Authorizing, authorize, type Delivered } from "./authorize.ts";
 import { XKEY_HEADER } from "./open.ts";
 
-export const AUTH_SUBJECT = "$SYS.REQ.USER.AUTH";
-export const AUTH_QUEUE = "cotal-auth-callout";
 const DESCRIPTION = "Decides who may connect: a bearer in, a user of the space out.";
 
 export interface ServeOptions extends Pick<Authorizing, "decide" | "keys" | "answerKeys" | "allowedServers" | "ports"> {
@@ -57,8 +56,8 @@ export async function serveCallout(options: ServeOptions): Promise<ServedCallout
     },
   });
   framework.addEndpoint("authorize", {
-    subject: AUTH_SUBJECT,
-    queue: AUTH_QUEUE,
+    subject: CALLOUT_SUBJECT,
+    queue: CALLOUT_QUEUE,
     metadata: { effect: "write", capability: "callout.authorize" },
     handler: (error, message) => {
       if (error) return;

@@ -5,8 +5,6 @@ import { createHmac } from "node:crypto";
 import { digestOfBytes } from "../../shared/canonical.ts";
 import type { AccountNkey, Digest, Owner, Space } from "../../shared/tokens.ts";
 
-export const OWNER_SECRET_BYTES = 32;
-
 /** The owner of a person: what a provider calls its subject, bound to that provider. */
 export function personOwner(secret: Uint8Array, issuer: string, subject: string): Owner {
   const mac = createHmac("sha256", secret)

@@ -1,10 +1,10 @@
 /** Which manager, or which session, a bearer is for (identity §8). */
-import { timingSafeEqual } from "node:crypto";
 import type { BearerAct } from "../../shared/bearer.ts";
 import { AuthorityError } from "../../shared/errors.ts";
 import type { Actor } from "../../shared/rows/actor.ts";
 import { epGateRows } from "../../shared/rows/gate.ts";
 import { sessionRows } from "../../shared/rows/session.ts";
+import { sameText } from "../../shared/same-text.ts";
 import { type EndpointLabel, Owner, principalOf, type SessionId, type Uid } from "../../shared/tokens.ts";
 import type { Work } from "../../shared/work.ts";
 import { belongsTo, type InstanceDeps, instancesOf, isLive, liveOnes } from "./instances.ts";
@@ -72,12 +72,6 @@ export async function sessionTarget(
   const gate = await store.read(epGateRows.key({ endpoint, instanceId: session.serving.instanceId }), work);
   if (gate?.value.state !== "open" || gate.value.processEpoch !== epoch) throw denied("serving gate moved on");
   return { endpoint, sessionId, epoch, exp: Math.floor(session.exp / 1_000) };
-}
-
-/** In constant time for texts of one length; a row's own length is no secret. */
-function sameText(one: string, other: string): boolean {
-  const [a, b] = [Buffer.from(one), Buffer.from(other)];
-  return a.length === b.length && timingSafeEqual(a, b);
 }
 
 const denied = (reason: string): AuthorityError =>

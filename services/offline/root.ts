@@ -31,7 +31,6 @@ const Root = Type.Object(
   closed,
 );
 export type Root = Static<typeof Root>;
-export type RootAccount = Static<typeof Account>;
 
 const rootDocument = document(Root, ({ operator, system, spaces }) => {
   const fault = (path: string, kind: KeyKind, { pub, seed }: { pub: string; seed: string }) =>

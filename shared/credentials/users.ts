@@ -1,7 +1,7 @@
 /** The users that `init` makes, one fixed table: name, account, profile (identity §1.1). */
 import { sha256Hex } from "../canonical.ts";
 import { internal } from "../errors.ts";
-import { type Actor, Owner, type Principal, principalOf, type Space, Uid, UserNkey } from "../tokens.ts";
+import { type Actor, Owner, type Space, Uid, UserNkey } from "../tokens.ts";
 import type { Permissions } from "./jwt.ts";
 
 /** Where a user may be: the accounts of a space, and the one that all spaces of a broker share. */
@@ -53,9 +53,6 @@ export function provisionedUser(space: Space, name: UserName, nkey: string): Pro
   if (!UserNkey.is(nkey)) throw internal(`user ${name} has no user nkey`);
   return { name, space, ...USERS[name], owner: LOCAL, actor: actorOf(name), uid: provisionedUid(nkey), nkey };
 }
-
-/** `local.<name>`. */
-export const provisionedPrincipal = (name: UserName): Principal => principalOf(LOCAL, actorOf(name));
 
 /** A provisioned user's uid follows from its nkey, so whoever knows the key knows the uid (state §5). */
 export const provisionedUid = (nkey: string): Uid => Uid.parse(sha256Hex(nkey).slice(0, UID_LENGTH));

@@ -36,10 +36,8 @@ export const trustRows = family({
   admits: (from, to) => from === undefined || to.rev > from.rev,
 });
 
-const InboxRow = closed({ ...Lifecycle, exp: Ms });
 /** Whose inbox a nonce names: a reply shows the nonce, and nobody else may connect under it. */
-export type Inbox = Static<typeof InboxRow>;
-
+const InboxRow = closed({ ...Lifecycle, exp: Ms });
 export const inboxRows = family({
   stream: "connect",
   pattern: "inbox.{nonce}",

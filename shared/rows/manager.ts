@@ -24,7 +24,6 @@ export const managerRows = family({
 });
 
 const ByManagerRow = closed({});
-export type ByManager = Static<typeof ByManagerRow>;
 
 export const byManagerRows = family({
   stream: "auth",

@@ -1,11 +1,9 @@
 /** `uid.<u>`: a lifecycle uid, reserved once and for ever (state §3). */
-import type { Static } from "typebox";
 import { Actor, Owner, Principal, Uid } from "../tokens.ts";
 import { family } from "./family.ts";
 import { closed } from "./members.ts";
 
 const UidRow = closed({ owner: Owner.schema, actor: Actor.schema, mintedBy: Principal.schema });
-export type UidReservation = Static<typeof UidRow>;
 
 export const uidRows = family({
   stream: "auth",

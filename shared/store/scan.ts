@@ -2,6 +2,7 @@
 import type { Msg, NatsConnection } from "@nats-io/nats-core";
 import { unavailable } from "../errors.ts";
 import { STORE } from "../limits.ts";
+import { matches } from "../patterns.ts";
 import { newUid, type Ports } from "../ports.ts";
 import { askApi, describe } from "./api.ts";
 import {
@@ -92,15 +93,4 @@ function keep(rows: Map<string, Omit<RawMessage, "at">>, message: Msg, filter: s
   const headers = new Map<string, string>();
   for (const [name, values] of message.headers ?? []) headers.set(name, values[0] ?? "");
   rows.set(message.subject, { subject: message.subject, revision, body: message.data, headers });
-}
-
-/** Whether a subject lies under a filter that ends in `>` or is literal, `*` standing for one token. */
-export function matches(filter: string, subject: string): boolean {
-  const want = filter.split(".");
-  const have = subject.split(".");
-  for (const [index, token] of want.entries()) {
-    if (token === ">") return have.length > index;
-    if (have[index] === undefined || (token !== "*" && token !== have[index])) return false;
-  }
-  return want.length === have.length;
 }

@@ -5,12 +5,13 @@
 import { Algorithms, decode, encodeAuthorizationResponse, encodeUser } from "@nats-io/jwt";
 import { fromCurveSeed, fromPublic, fromSeed } from "@nats-io/nkeys";
 import { pino } from "pino";
-import { AUTH_QUEUE, AUTH_SUBJECT, serveCallout } from "../../services/callout/serve.ts";
+import { serveCallout } from "../../services/callout/serve.ts";
 import { ServerKeys } from "../../services/callout/server-keys.ts";
 import { startCallout } from "../../services/callout/start.ts";
 import { parseCreds } from "../../shared/credentials/creds.ts";
 import { encodeJwt, userClaims } from "../../shared/credentials/jwt.ts";
 import { keyPairFromSeed } from "../../shared/credentials/nkeys.ts";
+import { CALLOUT_QUEUE, CALLOUT_SUBJECT } from "../../shared/credentials/profiles/provisioned.ts";
 import { connectUser } from "../../shared/nats/connect.ts";
 import { newUid, systemPorts } from "../../shared/ports.ts";
 import { directoryStore } from "../../shared/secrets/directory.ts";
@@ -49,8 +50,8 @@ async function library(): Promise<void> {
     const response = await encodeAuthorizationResponse(key, fromPublic(iss), issuer, { jwt }, options);
     return curve.seal(Buffer.from(response), server);
   };
-  nc.subscribe(AUTH_SUBJECT, {
-    queue: AUTH_QUEUE,
+  nc.subscribe(CALLOUT_SUBJECT, {
+    queue: CALLOUT_QUEUE,
     callback: (_error, message) => {
       const server = message.headers?.get("Nats-Server-Xkey") ?? "";
       void answer(server, message.data).then((sealed) => message.respond(sealed));

@@ -54,3 +54,17 @@ describe("subject patterns", () => {
     }
   });
 });
+
+describe("a filter", () => {
+  it.each([
+    ["a.>", "a.b", true],
+    ["a.>", "a.b.c", true],
+    ["a.>", "a", false],
+    ["a.*.c", "a.b.c", true],
+    ["a.*.c", "a.b.d", false],
+    ["a.b", "a.b.c", false],
+    ["a.b", "a.b", true],
+  ])("%s covers %s: %s", (filter, subject, covered) => {
+    expect(matches(filter, subject)).toBe(covered);
+  });
+});

@@ -4,12 +4,10 @@ import type { MeshStreams } from "../../../shared/credentials/profiles/profile.t
 import { unavailable } from "../../../shared/errors.ts";
 import { MAILBOX, STORE } from "../../../shared/limits.ts";
 import type { Ports } from "../../../shared/ports.ts";
-import { askApi, describe } from "../../../shared/store/api.ts";
+import { askApi, BROKER, describe } from "../../../shared/store/api.ts";
 import { dashForm, type Space, type Triple } from "../../../shared/tokens.ts";
 import { timeLeft, type Work } from "../../../shared/work.ts";
 
-const STREAM_NOT_FOUND = 10059;
-const CONSUMER_NOT_FOUND = 10014;
 const CONSUMER_EXISTS = [10013, 10148];
 
 interface Durable {
@@ -44,7 +42,7 @@ export class Mailbox {
     for (const { stream, name } of this.#own(holder)) {
       const answer = await this.#ask<object>(`CONSUMER.DELETE.${stream}.${name}`, undefined, work);
       const code = answer.error?.err_code;
-      if (!answer.error || code === STREAM_NOT_FOUND || code === CONSUMER_NOT_FOUND) continue;
+      if (!answer.error || code === BROKER.streamNotFound || code === BROKER.consumerNotFound) continue;
       throw unavailable(`mailbox ${name}: ${describe(answer.error)}`);
     }
   }
@@ -69,7 +67,7 @@ export class Mailbox {
 
   async #create({ stream, name, filter }: Durable, work: Work): Promise<void> {
     const info = await this.#ask<{ state?: { last_seq?: number } }>(`STREAM.INFO.${stream}`, undefined, work);
-    if (info.error?.err_code === STREAM_NOT_FOUND) return;
+    if (info.error?.err_code === BROKER.streamNotFound) return;
     if (info.error) throw unavailable(`mailbox ${name}: ${describe(info.error)}`);
     const config = {
       durable_name: name,

@@ -1,11 +1,11 @@
 /** Proves that an agent's retained secrets are still its own, and says what it may do (operations §8). */
-import { timingSafeEqual } from "node:crypto";
 import { assertAttenuated } from "../../../shared/attenuation.ts";
 import { sha256Hex } from "../../../shared/canonical.ts";
 import type { agentValidateRetained } from "../../../shared/contracts/auth/agents/validate-retained.ts";
 import type { Input } from "../../../shared/contracts/operation.ts";
 import { AuthorityError, isAuthorityError } from "../../../shared/errors.ts";
 import type { Actor as ActorRow } from "../../../shared/rows/actor.ts";
+import { sameText } from "../../../shared/same-text.ts";
 import { type Before, readBefore } from "../actors/activate.ts";
 import { provenEcho } from "../echo.ts";
 import { checkRegistration } from "../registration/check.ts";
@@ -54,10 +54,4 @@ async function proven(visit: Visit, { actor }: Before): Promise<ActorRow> {
     throw isAuthorityError(error, "permission-denied") ? denied(error.reason ?? "its parents") : error;
   });
   return row;
-}
-
-/** In constant time for texts of one length. */
-function sameText(one: string, other: string): boolean {
-  const [a, b] = [Buffer.from(one), Buffer.from(other)];
-  return a.length === b.length && timingSafeEqual(a, b);
 }

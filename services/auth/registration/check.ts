@@ -2,9 +2,10 @@
 
 import { ROLES } from "../../../shared/credentials/roles.ts";
 import { AuthorityError } from "../../../shared/errors.ts";
-import { currentRegistrationProof, declarationProof, type Identities, sameProof } from "../../../shared/proofs.ts";
+import { currentRegistrationProof, declarationProof, type Identities } from "../../../shared/proofs.ts";
 import type { Entry } from "../../../shared/rows/family.ts";
 import { type EpGate, epGateRows } from "../../../shared/rows/gate.ts";
+import { sameText } from "../../../shared/same-text.ts";
 import {
   type AccountNkey,
   type Digest,
@@ -90,7 +91,7 @@ export async function checkRegistration(
   assertEpoch(args.instanceId, gate, args.serveEpoch);
   const current = coordinates(gate.value, args, owner, actor);
   const proven = context.data.proofKeys.filter((key) =>
-    sameProof(args.registrationProof, currentRegistrationProof(current, key)),
+    sameText(args.registrationProof, currentRegistrationProof(current, key)),
   );
   if (proven.length === 0) throw denied("the registration proof does not match");
   return gate;
@@ -103,7 +104,7 @@ export async function checkDeclaration(
 ): Promise<Entry<EpGate>> {
   const { args, holder } = visit;
   const expected = declarationProof({ ...args, owner: holder.owner, contractArtifacts });
-  if (!sameProof(args.registrationProof, expected)) throw denied("the declaration proof does not match");
+  if (!sameText(args.registrationProof, expected)) throw denied("the declaration proof does not match");
   const gate = await openGate(visit, holder.owner);
   if (gate.value.registrationRevision === 0) {
     throw new AuthorityError("failed-precondition", "this instance has not registered yet");

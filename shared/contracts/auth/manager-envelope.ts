@@ -5,10 +5,6 @@ import { AccountNkey, Actor, Digest, Owner, RequestId, Space, Uid, UserNkey } fr
 import { type CallerKind, Closed } from "../operation.ts";
 import { Millis } from "../shapes.ts";
 
-/** The five identities of an instance, in the order that every proof uses. */
-export const IDENTITY_NAMES = ["supervisor", "executor", "serve", "goalWriter", "sessionLedger"] as const;
-export type IdentityName = (typeof IDENTITY_NAMES)[number];
-
 export const Id = Closed({ id: UserNkey.schema });
 export const Identities = Closed({ supervisor: Id, executor: Id, serve: Id, goalWriter: Id, sessionLedger: Id });
 export type Identities = Static<typeof Identities>;

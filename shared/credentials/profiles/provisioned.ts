@@ -93,7 +93,8 @@ export const custodianSystem = profile({
   }),
 });
 
-/** In which every replica of the callout takes its share (identity §9.1). */
+/** Where the broker asks, and in which queue every replica of the callout takes its share (identity §9.1). */
+export const CALLOUT_SUBJECT = "$SYS.REQ.USER.AUTH";
 export const CALLOUT_QUEUE = "cotal-auth-callout";
 
 /** Answers the broker; callout account. */
@@ -103,6 +104,6 @@ export const callout = profile({
   bindings: {},
   rows: () => ({
     publish: ["$SYS._INBOX.>", "_INBOX.>"],
-    subscribe: [`$SYS.REQ.USER.AUTH ${CALLOUT_QUEUE}`, discovery("callout")],
+    subscribe: [`${CALLOUT_SUBJECT} ${CALLOUT_QUEUE}`, discovery("callout")],
   }),
 });

@@ -8,7 +8,6 @@ import { gateRows } from "../../../shared/rows/gate.ts";
 import { serviceSpecRows, serviceStatusRows } from "../../../shared/rows/service.ts";
 import { uidRows } from "../../../shared/rows/uid.ts";
 import { create, fenced, touch } from "../../../shared/store/message.ts";
-import { matches } from "../../../shared/store/scan.ts";
 import { type Broker, startBroker } from "../../kit/broker.ts";
 import { ACTOR, freshUid, MANAGER, OWNER, openGate, PRINCIPAL, rootCred } from "../../kit/rows.ts";
 import { openStore, streamName, type TestStore } from "../../kit/store.ts";
@@ -110,20 +109,6 @@ describe("a scan", () => {
     const elsewhere = await openStore(broker.url, { space: "elsewhere", streams: [] });
     await expect(elsewhere.store.scan(gateRows, {})).rejects.toMatchObject({ code: "unavailable" });
     await elsewhere.close();
-  });
-});
-
-describe("a filter", () => {
-  it.each([
-    ["a.>", "a.b", true],
-    ["a.>", "a.b.c", true],
-    ["a.>", "a", false],
-    ["a.*.c", "a.b.c", true],
-    ["a.*.c", "a.b.d", false],
-    ["a.b", "a.b.c", false],
-    ["a.b", "a.b", true],
-  ])("%s covers %s: %s", (filter, subject, covered) => {
-    expect(matches(filter, subject)).toBe(covered);
   });
 });
 
