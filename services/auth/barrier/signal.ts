@@ -3,7 +3,7 @@ import type { Ports } from "../../../shared/ports.ts";
 
 export class Signal {
   #count = 0;
-  #waiting: (() => void)[] = [];
+  readonly #waiting = new Set<() => void>();
 
   /** Rises with each change. */
   get count(): number {
@@ -12,16 +12,16 @@ export class Signal {
 
   notify(): void {
     this.#count += 1;
-    for (const wake of this.#waiting.splice(0)) wake();
+    for (const wake of this.#waiting) wake();
   }
 
   /** Resolves once there was a change after the one counted as `seen`, after `ms`, or when the signal aborts. */
   async next(seen: number, ports: Ports, ms: number, signal: AbortSignal): Promise<void> {
     if (this.#count !== seen || signal.aborted) return;
     const woken = new AbortController();
-    const changed = new Promise<void>((resolve) => this.#waiting.push(resolve));
-    const late = ports.sleep(ms, AbortSignal.any([signal, woken.signal])).catch(() => {});
-    await Promise.race([changed, late]);
-    woken.abort();
+    const wake = (): void => woken.abort();
+    this.#waiting.add(wake);
+    await ports.sleep(ms, AbortSignal.any([signal, woken.signal])).catch(() => {});
+    this.#waiting.delete(wake);
   }
 }
