@@ -1,8 +1,9 @@
 /** `gateway`: the HTTP faces of one space in a process of their own, which holds no key but its users' (identity §11). */
 import { Command, CommanderError, Option } from "commander";
-import { destination, type Logger, pino } from "pino";
+import type { Logger } from "pino";
 import { isAuthorityError, textOf } from "../shared/errors.ts";
 import { HOST } from "../shared/limits.ts";
+import { createLog, LOG_LEVELS, type LogLevel } from "../shared/log.ts";
 import { OwnedConnections, runCloseSteps } from "../shared/nats/owned.ts";
 import { patiently } from "../shared/patience.ts";
 import { systemPorts } from "../shared/ports.ts";
@@ -16,13 +17,12 @@ import { type GatewayDeps, type OpenFace, openFaces } from "./start.ts";
 
 /** As every process of ours exits (lifecycles §8.4). */
 const EXIT = { closed: 0, failed: 1, refused: 2, unavailable: 4, interrupted: 130 } as const;
-const LEVELS = ["silent", "error", "warn", "info", "debug"] as const;
 
 interface Flags {
   readonly state: string;
   readonly space?: string;
   readonly servers?: string;
-  readonly logLevel: (typeof LEVELS)[number];
+  readonly logLevel: LogLevel;
 }
 
 /** Resolves with the exit code, when everything is closed. Takes over this process's signals. */
@@ -34,7 +34,7 @@ export async function gateway(argv: readonly string[]): Promise<number> {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.closed : EXIT.refused;
     throw error;
   }
-  const log = pino({ level: flags.logLevel }, destination({ fd: 2, sync: true }));
+  const log = createLog(flags.logLevel);
   const stop = stopSignal(log);
   try {
     const { folder, space, settings } = await placeOf(flags);
@@ -145,7 +145,7 @@ function parse(argv: readonly string[]): Flags {
     .option("--state <dir>", "folder that init made", "state")
     .option("--space <name>", "which space, where the folder has several")
     .option("--servers <urls>", "brokers, with commas between; default: the one the settings advertise")
-    .addOption(new Option("--log-level <level>", "JSON lines on stderr").choices(LEVELS).default("info"))
+    .addOption(new Option("--log-level <level>", "JSON lines on stderr").choices(LOG_LEVELS).default("info"))
     .addHelpText("after", "\nExit codes: 0 closed, 1 failed, 2 refused, 4 no broker.")
     .allowExcessArguments(false)
     .exitOverride()

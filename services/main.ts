@@ -3,6 +3,7 @@ import { Command, CommanderError, InvalidArgumentError, Option } from "commander
 import type { Logger } from "pino";
 import { isAuthorityError, textOf } from "../shared/errors.ts";
 import { LIFE } from "../shared/limits.ts";
+import { createLog, LOG_LEVELS, type LogLevel } from "../shared/log.ts";
 import { newUid, systemPorts } from "../shared/ports.ts";
 import { directoryStore } from "../shared/secrets/directory.ts";
 import { openFolder } from "../shared/secrets/folder.ts";
@@ -12,7 +13,6 @@ import { chooseSpace } from "../shared/secrets/spaces.ts";
 import { secretKey } from "../shared/secrets/store.ts";
 import { EXIT, exitOfEnd, exitOfStart } from "./exit.ts";
 import type { AuthServiceInputs } from "./inputs.ts";
-import { createLog, LOG_LEVELS, type LogLevel } from "./log.ts";
 import { ready, serveMetrics } from "./metrics.ts";
 import { type HostedService, SERVICES } from "./service.ts";
 import { startServices } from "./start.ts";

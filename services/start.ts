@@ -12,6 +12,7 @@ import type { Logger } from "pino";
 import type { OpenFace } from "../gateway/start.ts";
 import { AuthorityError, textOf } from "../shared/errors.ts";
 import { LIFE } from "../shared/limits.ts";
+import { createLog } from "../shared/log.ts";
 import { type OwnedConnection, OwnedConnections } from "../shared/nats/owned.ts";
 import { type Ports, systemPorts } from "../shared/ports.ts";
 import { openFolder } from "../shared/secrets/folder.ts";
@@ -20,7 +21,6 @@ import { type SpaceFiles, type SpaceSettings, spaceFiles, storedSpaceFiles } fro
 import { limitedTo } from "../shared/secrets/store.ts";
 import { OrderedClose } from "./close.ts";
 import { type AuthServiceInputs, type CheckedInputs, checkInputs } from "./inputs.ts";
-import { createLog } from "./log.ts";
 import { type Readiness, ReadinessWatch } from "./readiness.ts";
 import type { EndReason, HostedService, RunningService, ServiceDeps } from "./service.ts";
 import { type StartBounds, startTogether } from "./together.ts";

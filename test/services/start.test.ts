@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { AuthServiceInputs } from "../../services/inputs.ts";
-import { createLog } from "../../services/log.ts";
 import { type AuthService, type Environment, startAuthService, startServices } from "../../services/start.ts";
 import { createKeyPair } from "../../shared/credentials/nkeys.ts";
 import { HOST } from "../../shared/limits.ts";
+import { createLog } from "../../shared/log.ts";
 import { newUid, type Ports, systemPorts } from "../../shared/ports.ts";
 import { loadSecret, SECRET } from "../../shared/secrets/keys.ts";
 import { AccountNkey } from "../../shared/tokens.ts";

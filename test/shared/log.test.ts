@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { createLog } from "../../services/log.ts";
+import { createLog } from "../../shared/log.ts";
 
 it("a log line never has a secret, wherever somebody put it", () => {
   const lines: string[] = [];
