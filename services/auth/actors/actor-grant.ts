@@ -8,12 +8,14 @@ import type { Entry } from "../../../shared/rows/family.ts";
 import { principalOf } from "../../../shared/tokens.ts";
 import type { AuthHandler, Visit } from "../visit.ts";
 import { activate, assertHeadFree, type Before, type Grant, readBefore } from "./activate.ts";
+import { assertReadable } from "./channels.ts";
 
 export const handleActorGrant: AuthHandler<typeof actorGrant> = async (visit) => {
   const { args, holder, context, work } = visit;
   const { requestId, owner, actor, scope, allowSubscribe, allowPublish, role, label } = args;
   if (isDerivedActor(actor))
     throw new AuthorityError("bad-request", "this actor name is reserved for derived principals");
+  assertReadable(allowSubscribe);
   if (holder.kind === "admin" && holder.owner === owner && holder.row.value.actor === actor) {
     throw new AuthorityError("permission-denied", "only the operator changes an administrator's own row");
   }

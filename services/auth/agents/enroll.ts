@@ -10,6 +10,7 @@ import type { Actor as ActorRow } from "../../../shared/rows/actor.ts";
 import type { Entry } from "../../../shared/rows/family.ts";
 import { principalOf } from "../../../shared/tokens.ts";
 import { activate, assertHeadFree, type Decision, type Grant, readBefore } from "../actors/activate.ts";
+import { assertReadable } from "../actors/channels.ts";
 import { provenEcho } from "../echo.ts";
 import { assertScope, managerRow } from "../granters.ts";
 import { grantedByOf, sameGranter } from "../holders.ts";
@@ -82,6 +83,7 @@ async function decideOn(visit: Visit, grant: Grant): Promise<Decision> {
   if (isDerivedActor(args.target.actor)) {
     throw new AuthorityError("bad-request", "this actor name is reserved for derived principals");
   }
+  assertReadable(grant.allowSubscribe);
   const parent = await supervising(visit);
   await assertWithin(visit, parent.value, grant);
   const before = await readBefore(context, grant, work);

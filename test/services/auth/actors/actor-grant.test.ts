@@ -116,6 +116,13 @@ describe("the arguments", () => {
     }
   });
 
+  it("never let read under a final *, which the broker takes for >", async () => {
+    for (const pattern of ["*", "team.*", "team.*.*"]) {
+      await refused("bad-request", args(undefined, { allowSubscribe: [pattern] }));
+    }
+    await grant(args(undefined, { allowSubscribe: ["team.*.news"], allowPublish: ["team.*"] }));
+  });
+
   it("never name a derived principal (1)", async () => {
     const uid = newUid(systemPorts);
     const derived = ["manager", "manager_exec", "manager_serve", "manager_goal", "manager_session", "auth_serve"];

@@ -52,7 +52,7 @@ const refused = (code: ErrorCode, target: object) => unchanged(scene.space, code
 const wanted = {
   capabilities: [Scope.parse("run")],
   subscribe: ["team.build"],
-  allowSubscribe: ["team.*", "general"],
+  allowSubscribe: ["team.build", "general"],
   allowPublish: ["team.build"],
   role: "reviewer",
   label: "builds",
@@ -160,6 +160,10 @@ describe("an enrollment", () => {
     await enroll({ actor: Actor.parse("manager_of_builds") });
   });
 
+  it("lets nobody read under a final *, which the broker takes for >", async () => {
+    await refused("bad-request", { allowSubscribe: ["team.*"] });
+  });
+
   it("never gives more than the supervising actor has (check 4)", async () => {
     for (const excess of [
       { capabilities: ["spawn"] },
@@ -170,7 +174,7 @@ describe("an enrollment", () => {
       { allowPublish: ["general"] },
       { role: "boss" },
       { subscribe: ["general"] },
-      { subscribe: ["team.>"], allowSubscribe: ["team.*"] },
+      { subscribe: ["team.>"], allowSubscribe: ["team.build"] },
     ]) {
       await refused("permission-denied", excess);
     }
