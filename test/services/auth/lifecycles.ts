@@ -38,8 +38,8 @@ export interface Shape {
 /** An agent prepared for its retirement, unless said otherwise: its row is revoked, its gate open. */
 export async function lifecycle(space: TestSpace, shape: Shape = {}): Promise<Lifecycle> {
   const { owner = freshOwner(), kind = "managed", state = kind === "managed" ? "revoked" : "active" } = shape;
-  const actor = Actor.parse("coder");
   const uid = newUid(ports);
+  const actor = Actor.parse(`coder_${uid.slice(0, 8)}`);
   const now = ports.now();
   const root = rootOf({ owner, actor, lifecycleUid: uid }, newUid(ports), now);
   const revoked = { revokedAt: now, revokedBy: OPERATOR };
