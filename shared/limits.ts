@@ -318,8 +318,15 @@ export const GATEWAY = {
 /** The durables of an incarnation (lifecycles §1.1): seconds until an unacknowledged message comes again. */
 export const MAILBOX = { ackWaitS: 60 } as const;
 
-/** Runs (operations §5): ms that an attempt waits for the eviction of earlier ones. */
-export const RUNS = { evictMs: 10_000 } as const;
+/** Runs (operations §5). */
+export const RUNS = {
+  /** ms that an attempt waits for the eviction of earlier ones */
+  evictMs: 10_000,
+  /** instances whose rows are remembered by the run they are of */
+  rememberedInstances: 1_024,
+  /** looks at a pair of which one row was seen */
+  pairTries: 3,
+} as const;
 
 /** Registration of `auth` (wire §8): ms for one try of the ceremony, which waits for an eviction, and for one step. */
 export const REGISTRATION = { ceremonyMs: 60_000, stepMs: 15_000 } as const;

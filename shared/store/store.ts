@@ -14,6 +14,7 @@ import type { Message } from "./message.ts";
 import { type Found, getMessage, type RawMessage, rowOf } from "./read.ts";
 import { snapshot } from "./scan.ts";
 import { type AnyStream, placeOf, type StreamAccount, subjectOf } from "./streams.ts";
+import { subjectsUnder } from "./subjects.ts";
 import { type Observation, takeObservation } from "./take.ts";
 import { type Hint, watchSubjects } from "./watch.ts";
 import { Commits } from "./write.ts";
@@ -105,6 +106,17 @@ export class Store {
       else corrupt.push(key);
     }
     return { entries, corrupt };
+  }
+
+  /** The key of every row of a family that begins with these parts, from the stream's leader. */
+  async keys<V, P>(family: RowFamily<V, P>, prefix: Partial<P>, work?: Work): Promise<Key<V>[]> {
+    const { stream } = family;
+    const place = placeOf(stream, this.#options.space);
+    const connection = this.#connection(this.#options.connections, stream);
+    const filter = place.prefix + family.under(prefix);
+    const subjects = await subjectsUnder(connection, place.name, filter, () => this.#timeout(work));
+    const keys = subjects.map((subject) => subject.slice(place.prefix.length));
+    return keys.filter((key) => !family.passes(key)).map((key) => ({ stream, family, key }));
   }
 
   /**

@@ -1,6 +1,7 @@
 /** Two replicas of `auth` under everything at once: no answer is wrong, no credential without its row, no row lost. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { credentialIdOf } from "../../shared/canonical.ts";
+import { runAttempt } from "../../shared/contracts/auth/runs/run-attempt.ts";
 import { operationOfHttp } from "../../shared/contracts/http.ts";
 import type { Operation } from "../../shared/contracts/operation.ts";
 import { ROLES } from "../../shared/credentials/roles.ts";
@@ -104,6 +105,21 @@ describe("two replicas", () => {
         const row = await stored(space, actorRows.key({ owner: manager.person.owner, actor: Actor.parse(actor) }));
         expect(row).toMatchObject({ state: "active", parent: `${manager.person.owner}.${manager.person.actor}` });
       }
+    }
+  });
+});
+
+describe("two attempts of one run at once", () => {
+  it("never leave two pairs that both count", async () => {
+    const manager = await newManager();
+    const runs = await Promise.all(Array.from({ length: 8 }, () => admittedRun(space, manager)));
+    const attempts = runs.flatMap((runId) => [attemptOf(manager, runId), attemptOf(manager, runId)]);
+    const answers = await Promise.all(attempts.map((args) => answerTo(manager, { operation: runAttempt, args })));
+    expect(answers.flatMap(({ code }) => code ?? [])).toEqual([]);
+    const rows = [...(await rowsOf(manager)).values()].map(({ value }) => value);
+    for (const runId of runs) {
+      const active = rows.filter((row) => row.runId === runId && row.state === "active");
+      expect([0, 2]).toContain(active.length);
     }
   });
 });

@@ -13,17 +13,12 @@ import type { Visit } from "../visit.ts";
 
 type Context = Pick<Visit, "context" | "work" | "log">;
 
-/** Revokes the active driver and mediator rows of a run that `falls` picks, in one commit. */
-export async function revokeRunRows(
-  visit: Context,
-  instanceId: Uid,
-  runId: RunId,
-  falls: (row: EpCred) => boolean = () => true,
-): Promise<Entry<EpCred>[]> {
+/** Revokes the active driver and mediator rows of a run, in one commit. */
+export async function revokeRunRows(visit: Context, instanceId: Uid, runId: RunId): Promise<Entry<EpCred>[]> {
   const { context, work } = visit;
   const { entries, corrupt } = await context.store.scan(epCredRows, { endpoint: MANAGER, instanceId }, work);
   if (corrupt.length > 0) throw epCredRows.refusal(corrupt[0] ?? "", "garbled");
-  const rows = entries.filter(({ value }) => value.state === "active" && value.runId === runId && falls(value));
+  const rows = entries.filter(({ value }) => value.state === "active" && value.runId === runId);
   if (rows.length > 0) await revoke(visit, rows);
   return rows;
 }

@@ -1,17 +1,20 @@
 /** Issues the driver and mediator credentials of a run's next attempt (operations §5). */
 import type { runAttempt } from "../../../shared/contracts/auth/runs/run-attempt.ts";
 import { AuthorityError } from "../../../shared/errors.ts";
+import type { EpCred } from "../../../shared/rows/credential.ts";
+import type { Key } from "../../../shared/rows/family.ts";
 import { isEnded, runStatusRows } from "../../../shared/rows/mesh/run.ts";
 import type { RunId } from "../../../shared/tokens.ts";
 import { MANAGER } from "../context.ts";
-import { issue } from "../issue/issue.ts";
+import { issue, revoke } from "../issue/issue.ts";
 import { checkServed, servedRequest } from "../issue/served.ts";
 import { checkRegistration } from "../registration/check.ts";
 import { type AuthHandler, managing, type Visit } from "../visit.ts";
 import { admitted, notRevoked } from "./admitted.ts";
 import { runCredentials } from "./credentials.ts";
-import { evictRun, revokeRunRows } from "./earlier.ts";
+import { evictRun } from "./earlier.ts";
 import { attemptEcho } from "./echo.ts";
+import { instanceKeys, rowsOfRun } from "./run-rows.ts";
 
 export const handleRunAttempt: AuthHandler<typeof runAttempt> = async (given) => {
   const visit = managing(given);
@@ -21,9 +24,11 @@ export const handleRunAttempt: AuthHandler<typeof runAttempt> = async (given) =>
   visit.note({ runId });
   const served = attempt.served === undefined ? undefined : servedRequest(attempt.served);
   let seen = 0;
+  let listed: Promise<Key<EpCred>[]> | undefined;
   const issued = await issue(visit, {
     async plan(current) {
       const gate = await checkRegistration(current);
+      const next = ahead(nextInLine(current, attempt));
       const admission = await admitted(current, runId, args.instanceId);
       if (served) {
         await checkServed(current, gate, served, {
@@ -32,21 +37,31 @@ export const handleRunAttempt: AuthHandler<typeof runAttempt> = async (given) =>
           agrees: (observed) => observed.runId === runId,
         });
       }
-      seen = await nextInLine(current, attempt);
+      seen = await next;
       const names = { driver: "driver", mediator: "mediator" };
       return { gate, credentials: runCredentials(current, gate.value, attempt, names) };
     },
     async again(current) {
+      const next = ahead(nextInLine(current, attempt));
       await admitted(current, runId, args.instanceId);
-      if ((await nextInLine(current, attempt)) !== seen) {
+      if ((await next) !== seen) {
         throw new AuthorityError("conflict", "the run's status moved meanwhile, ask again");
       }
     },
-    after: (current) => notRevoked(current, runId),
+    after(current) {
+      // After the commit, as two attempts at once must not both pass over the other.
+      listed = ahead(instanceKeys(current, args.instanceId));
+      return notRevoked(current, runId);
+    },
   });
-  const keys = new Set<string | undefined>([driverId, mediatorId]);
-  const earlier = await revokeRunRows(visit, args.instanceId, runId, (row) => !keys.has(row.credentialKey));
-  if (earlier.length > 0) await evictRun(visit, holder.owner, runId);
+  const all = await (listed ?? instanceKeys(visit, args.instanceId));
+  const rows = await rowsOfRun(visit, args.instanceId, runId, all, issued.entries);
+  const keys: readonly unknown[] = [driverId, mediatorId];
+  const earlier = rows.filter(({ value }) => value.state === "active" && !keys.includes(value.credentialKey));
+  if (earlier.length > 0) {
+    await revoke(visit, earlier);
+    await evictRun(visit, holder.owner, runId);
+  }
   const { driver, mediator } = issued.credentials;
   if (!driver || !mediator) throw new TypeError("an attempt issues a driver and a mediator");
   return {
@@ -55,6 +70,12 @@ export const handleRunAttempt: AuthHandler<typeof runAttempt> = async (given) =>
     credentials: { driver, mediator },
   };
 };
+
+/** A check begun beside an earlier one, whose refusal comes first all the same. */
+function ahead<T>(check: Promise<T>): Promise<T> {
+  check.catch(() => {});
+  return check;
+}
 
 /** Checks 4 and 5: the run goes on, and this attempt is exactly the next one. The status' revision, 0 without one. */
 async function nextInLine(
