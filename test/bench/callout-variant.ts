@@ -1,23 +1,30 @@
 /**
  * One callout in a process of its own, so that its CPU can be told from the clients' and the broker's:
- * `node --import tsx callout-variant.ts library|native|full <state> <url>`. Speaks over IPC.
+ * `node --import tsx callout-variant.ts library|small|rowless|full <state> <url>`. Speaks over IPC.
  */
 import { Algorithms, decode, encodeAuthorizationResponse, encodeUser } from "@nats-io/jwt";
 import { fromCurveSeed, fromPublic, fromSeed } from "@nats-io/nkeys";
+import type { NatsConnection } from "@nats-io/transport-node";
 import { pino } from "pino";
+import { CONNECT_STEPS, type Reach } from "../../services/callout/checks.ts";
 import { serveCallout } from "../../services/callout/serve.ts";
 import { ServerKeys } from "../../services/callout/server-keys.ts";
 import { startCallout } from "../../services/callout/start.ts";
+import { BearerKeys } from "../../shared/bearer-keys.ts";
 import { parseCreds } from "../../shared/credentials/creds.ts";
 import { encodeJwt, userClaims } from "../../shared/credentials/jwt.ts";
 import { keyPairFromSeed } from "../../shared/credentials/nkeys.ts";
 import { CALLOUT_QUEUE, CALLOUT_SUBJECT } from "../../shared/credentials/profiles/provisioned.ts";
 import { connectUser } from "../../shared/nats/connect.ts";
 import { newUid, systemPorts } from "../../shared/ports.ts";
+import { trustRows } from "../../shared/rows/connect.ts";
+import type { Entry, Key } from "../../shared/rows/family.ts";
 import { directoryStore } from "../../shared/secrets/directory.ts";
 import { openFolder } from "../../shared/secrets/folder.ts";
 import { loadSecret, SECRET } from "../../shared/secrets/keys.ts";
 import { spaceFiles } from "../../shared/secrets/settings.ts";
+import { Store } from "../../shared/store/store.ts";
+import { everythingUser } from "../kit/ground.ts";
 import { space } from "../services/callout/people.ts";
 import { calloutDeps } from "../services/callout/space.ts";
 import { SMALL } from "./callout-costs.ts";
@@ -60,8 +67,8 @@ async function library(): Promise<void> {
   await nc.flush();
 }
 
-/** Ours, admitting everybody with the same small JWT. */
-async function native(): Promise<void> {
+/** Ours, admitting everybody with a JWT as small as the library's. */
+async function small(): Promise<void> {
   const signing = keyPairFromSeed(dataAccount.signingSeed);
   await serveCallout({
     space,
@@ -86,12 +93,60 @@ async function native(): Promise<void> {
   });
 }
 
+/** The full one, but that its rows are in memory: each is read once, and none is written. */
+async function rowless(): Promise<void> {
+  const { connection: authority, store } = await rowsOnce();
+  const reach: Reach = {
+    space,
+    store,
+    bearerKeys: new BearerKeys(async () => {
+      const trust = await store.read(trustRows.key({}));
+      if (!trust) throw new Error("no trust");
+      return trust.value;
+    }, ports),
+    signer: { space, account: dataAccount.pub, signing: keyPairFromSeed(dataAccount.signingSeed) },
+    ports,
+    ready: () => !authority.isClosed(),
+  };
+  await serveCallout({
+    space,
+    instanceId: newUid(ports),
+    version: "0.1.0",
+    connection: await connection(),
+    decide: async (asked, enter) => (await CONNECT_STEPS.run({ ...asked, reach }, enter)).user,
+    keys: new ServerKeys(keyPairFromSeed(xkey.seed)),
+    answerKeys: { account: account.pub, signing: keyPairFromSeed(account.signingSeed) },
+    ports,
+    log,
+  });
+}
+
+async function rowsOnce(): Promise<{ connection: NatsConnection; store: Reach["store"] }> {
+  const { authorityAccount } = await loadSecret(secrets, space, SECRET.serviceKeys);
+  const root = everythingUser(authorityAccount);
+  const connection = await connectUser({ servers: url, name: "rows", user: () => root, reconnect: false });
+  const real = new Store({ space, ports, connections: { authority: connection } });
+  const kept = new Map<string, Promise<Entry<unknown> | undefined>>();
+  const store = {
+    read<V>(key: Key<V>): Promise<Entry<V> | undefined> {
+      // Nobody's nonce is ever there: it is drawn for one connect.
+      if (key.key.startsWith("inbox.")) return Promise.resolve(undefined);
+      const found = kept.get(key.key) ?? real.read(key);
+      kept.set(key.key, found);
+      return found as Promise<Entry<V> | undefined>;
+    },
+    nextRow: async () => undefined,
+    commit: async () => [1],
+  };
+  return { connection, store };
+}
+
 async function full(): Promise<void> {
   const settings = await spaceFiles(await openFolder(stateDir), space).settings(secrets.identity);
   await startCallout({ ...(await calloutDeps(stateDir, url, settings, () => {})), log });
 }
 
-const variants: Readonly<Record<string, () => Promise<void>>> = { library, native, full };
+const variants: Readonly<Record<string, () => Promise<void>>> = { library, small, rowless, full };
 await variants[variant]?.();
 process.on("message", () => process.send?.(process.cpuUsage()));
 process.on("disconnect", () => process.exit());
