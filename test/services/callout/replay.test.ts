@@ -4,11 +4,11 @@ import { Turns } from "../../../services/callout/admit.ts";
 import { type Authorizing, authorize, type Delivered } from "../../../services/callout/authorize.ts";
 import { CONNECT_STEPS, type Reach } from "../../../services/callout/checks.ts";
 import { XKEY_HEADER } from "../../../services/callout/open.ts";
-import { AUTH_SUBJECT } from "../../../services/callout/serve.ts";
 import { ServerKeys } from "../../../services/callout/server-keys.ts";
 import { startCallout } from "../../../services/callout/start.ts";
 import { EndpointStatistics } from "../../../services/host/statistics.ts";
 import { createKeyPair, keyPairFromSeed } from "../../../shared/credentials/nkeys.ts";
+import { CALLOUT_SUBJECT } from "../../../shared/credentials/profiles/provisioned.ts";
 import { connectUser } from "../../../shared/nats/connect.ts";
 import { runCloseSteps } from "../../../shared/nats/owned.ts";
 import { systemPorts } from "../../../shared/ports.ts";
@@ -29,7 +29,7 @@ let authorizing: Authorizing;
 
 beforeAll(async () => {
   at = await startSpace();
-  at.callout.subscribe(AUTH_SUBJECT, {
+  at.callout.subscribe(CALLOUT_SUBJECT, {
     callback: (_, { headers, reply, data }) =>
       void captured.push({ xkey: headers?.get(XKEY_HEADER) ?? "", reply: reply ?? "", data: Uint8Array.from(data) }),
   });
@@ -128,7 +128,7 @@ test("altered, or under another curve key, it is silence", async () => {
 test("from another client of the callout account it does not even arrive", async () => {
   const { client, request } = await connected();
   const arrived = captured.length;
-  const refused = at.callout.request(AUTH_SUBJECT, request.data, { timeout: 1_000 });
+  const refused = at.callout.request(CALLOUT_SUBJECT, request.data, { timeout: 1_000 });
   await expect(refused).rejects.toThrow("Permissions Violation for Publish");
   await at.callout.flush();
   expect(captured).toHaveLength(arrived);
