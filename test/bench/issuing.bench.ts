@@ -18,6 +18,7 @@ import { attemptOf, renewal } from "../races/mixed-requests.ts";
 import { admittedRun } from "../services/auth/runs/runs.ts";
 import { gateKeyOf, MANAGER } from "../services/auth/scene.ts";
 import { fill } from "./credential-rows.ts";
+import { verdict } from "./verdict.ts";
 
 const ROUNDS = 200;
 const WARM = 20;
@@ -130,8 +131,18 @@ try {
     })),
   );
   const [few, many] = medians;
+  if (!few || !many) throw new Error("a ground was not measured");
   for (const of of MEASURED) {
-    if (few && many) console.log(`${of} among ${MANY} rows to among ${FEW}: ${round2(many[of] / few[of])}`);
+    if (of !== "commit") {
+      verdict({
+        what: of,
+        ratio: few[of] / few.commit,
+        baseline: "a bare commit of as many rows",
+        target: { atMost: 2.5 },
+      });
+    }
+    const baseline = `the same among ${FEW} rows`;
+    verdict({ what: `${of} among ${MANY} rows`, ratio: many[of] / few[of], baseline, target: { atMost: 1.15 } });
   }
 } finally {
   await Promise.all(grounds.map(({ space }) => space.stop()));
