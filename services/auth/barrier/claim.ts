@@ -63,7 +63,8 @@ async function readPlane({ store }: Claiming, work: Work): Promise<Entry<Plane> 
 
 /** Nothing where both of the holder's connections are proven gone; unknown never counts as that. */
 async function proof({ peers, ports }: Claiming, holder: Plane, work: Work): Promise<Attempt | undefined> {
-  const { ledger, records, note } = await askConnectionLiveness(peers, holder, work, ports);
+  const named = { ledger: holder.ledger, records: holder.records };
+  const { ledger, records, note } = await askConnectionLiveness(peers, named, work, ports);
   const states = [ledger.state, records.state];
   if (states.every((state) => state === "gone")) return undefined;
   const refused = states.includes("live") ? "live-peer" : "unknown";

@@ -1,9 +1,12 @@
 /** One replica's part in the plane claim, over a broker without accounts; its custodian says what a test wants. */
 import { pino } from "pino";
+import { Compile } from "typebox/compile";
 import type { Held } from "../../../../services/auth/barrier/held.ts";
 import { PlaneClaim } from "../../../../services/auth/barrier/plane.ts";
+import type { Operation } from "../../../../shared/contracts/operation.ts";
 import { createKeyPair } from "../../../../shared/credentials/nkeys.ts";
 import type { ConnectionLiveness, CustodyClient } from "../../../../shared/custody.ts";
+import { AuthorityError } from "../../../../shared/errors.ts";
 import { RESCAN_MS } from "../../../../shared/limits.ts";
 import { type Tuple, tupleOf } from "../../../../shared/nats/connect.ts";
 import { type Ports, systemPorts } from "../../../../shared/ports.ts";
@@ -27,7 +30,9 @@ export function custodian(word: (ledger: Tuple) => Word): CustodyClient & { read
   const asked: Tuple[] = [];
   return {
     asked,
-    call: (async (_operation: unknown, { ledger, records }: { ledger: Tuple; records: Tuple }) => {
+    call: (async (operation: Operation, { ledger, records, ...more }: { ledger: Tuple; records: Tuple }) => {
+      if (!Compile(operation.input).Check({ ledger, records, ...more }))
+        throw new AuthorityError("bad-request", "args");
       asked.push(ledger);
       const said = word(ledger);
       if (said instanceof Error) throw said;
