@@ -2,6 +2,8 @@
 import { newUid, systemPorts } from "../../../../shared/ports.ts";
 import { epCredRows } from "../../../../shared/rows/credential.ts";
 import { type EpGate, epGateRows } from "../../../../shared/rows/gate.ts";
+import { byManagerRows, managerRows } from "../../../../shared/rows/manager.ts";
+import type { GrantedBy } from "../../../../shared/rows/members.ts";
 import { type Stage, stageRows } from "../../../../shared/rows/stage.ts";
 import { Actor, type Owner, type Principal, principalOf, type Uid } from "../../../../shared/tokens.ts";
 import { serveCred } from "../../../kit/rows.ts";
@@ -15,8 +17,13 @@ export interface Instance {
   readonly holders: readonly Principal[];
 }
 
-/** With an executor, a server and a person's hand on a run. */
-export async function instance(space: TestSpace, owner: Owner, gate: Partial<EpGate> = {}): Promise<Instance> {
+/** With an executor, a server and a person's hand on a run; on whose behalf, if anybody's. */
+export async function instance(
+  space: TestSpace,
+  owner: Owner,
+  gate: Partial<EpGate> = {},
+  grantedBy?: GrantedBy,
+): Promise<Instance> {
   const instanceId = newUid(systemPorts);
   const named = (actor: string) => principalOf(owner, Actor.parse(actor));
   const principal = named(`manager_serve_${instanceId}`);
@@ -29,9 +36,15 @@ export async function instance(space: TestSpace, owner: Owner, gate: Partial<EpG
     principal,
     ...gate,
   });
-  const executor = serveCred(instanceId, { holderPrincipal: named(`manager_exec_${instanceId}`) });
-  const server = serveCred(instanceId, { role: "serve", holderPrincipal: principal });
-  const hand = serveCred(instanceId, { role: "runOperator", holderPrincipal: named("cli") });
+  if (grantedBy) {
+    const managerLifecycleUid = newUid(systemPorts);
+    await space.put(managerRows.key({ instanceId }), { v: 1, instanceId, owner, managerLifecycleUid, grantedBy });
+    await space.put(byManagerRows.key({ owner, instanceId }), {});
+  }
+  const granted = grantedBy ? { grantedBy } : {};
+  const executor = serveCred(instanceId, { ...granted, holderPrincipal: named(`manager_exec_${instanceId}`) });
+  const server = serveCred(instanceId, { ...granted, role: "serve", holderPrincipal: principal });
+  const hand = serveCred(instanceId, { ...granted, role: "runOperator", holderPrincipal: named("cli") });
   for (const value of [executor, server, hand]) {
     const { credentialId } = value;
     await space.put(epCredRows.key({ endpoint: MANAGER, instanceId, credentialId }), value);
