@@ -159,6 +159,8 @@ export const CONNECTION = {
   /** ms between pings; a dead peer is noticed after two missing answers (pitfalls 1) */
   pingIntervalMs: 15_000,
   maxPingOut: 2,
+  /** bytes of one protocol line that a broker must take: a CONNECT with a bearer and a user JWT (identity §1.4) */
+  controlLine: 65_536,
   /** ms until a broker must have admitted us; its own authorization timeout is 5 s */
   connectMs: 10_000,
   /** ms between tries to reconnect, and what is added at random */

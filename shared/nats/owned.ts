@@ -4,6 +4,7 @@ import { AuthorityError, textOf, unavailable } from "../errors.ts";
 import { CONNECTION } from "../limits.ts";
 import type { Ports } from "../ports.ts";
 import { type ConnectUserOptions, connectUser, type Tuple, tupleOf } from "./connect.ts";
+import { proveControlLine } from "./control-line.ts";
 
 type ServiceName = "auth" | "exchange" | "callout" | "custodian";
 
@@ -58,6 +59,8 @@ type OpenOptions = Omit<ConnectUserOptions, "servers" | "tlsRequired">;
 export class OwnedConnections {
   readonly #target: Pick<ConnectUserOptions, "servers" | "tlsRequired">;
   readonly #ports: Ports;
+  /** Server ids of brokers that take lines as long as ours. */
+  readonly #proven = new Set<string>();
   #entries: Entry[] = [];
   #sealed = false;
 
@@ -66,10 +69,13 @@ export class OwnedConnections {
     this.#ports = ports;
   }
 
-  /** Opens a connection and owns it until it ends. Ended ones of the same label leave the list. */
+  /**
+   * Opens a connection and owns it until it ends. Ended ones of the same label leave the list. `failed-precondition`
+   * where the broker takes no lines as long as ours.
+   */
   async open(label: ConnectionLabel, options: OpenOptions): Promise<NatsConnection> {
     this.#refuseIfSealed(label);
-    const connection = await connectUser({ ...this.#target, ...options });
+    const connection = await this.#connect(options);
     const entry: Entry = {
       label,
       connection,
@@ -116,6 +122,21 @@ export class OwnedConnections {
   /** Resolves when every connection opened so far has ended; never rejects. */
   async ended(): Promise<void> {
     await Promise.all(this.#entries.map((entry) => entry.connection.closed()));
+  }
+
+  /** The first time at each broker with a look at what it takes. */
+  async #connect(options: OpenOptions): Promise<NatsConnection> {
+    const connection = await connectUser({ ...this.#target, ...options });
+    const serverId = connection.info?.server_id ?? "";
+    if (this.#proven.has(serverId)) return connection;
+    try {
+      await proveControlLine(connection, options.inboxPrefix ?? `_INBOX_${options.user().key.public}`);
+    } catch (error) {
+      await connection.close();
+      throw error;
+    }
+    this.#proven.add(serverId);
+    return connection;
   }
 
   #refuseIfSealed(label: ConnectionLabel): void {

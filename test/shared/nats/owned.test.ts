@@ -108,4 +108,18 @@ describe("owned connections", () => {
       ],
     });
   });
+
+  it.each([false, true])(
+    "refuses a broker that takes no long lines, and leaves nothing open (reconnect: %s)",
+    async (reconnect) => {
+      const short = await startBroker({ config: `${config()}\nmax_control_line: 32768`, jetstream: false });
+      owned = new OwnedConnections({ servers: short.url }, systemPorts);
+      await expect(open("work:auth", reconnect)).rejects.toMatchObject({
+        code: "failed-precondition",
+        reason: expect.stringContaining("max_control_line"),
+      });
+      expect(owned.list()).toEqual([]);
+      await short.stop();
+    },
+  );
 });
