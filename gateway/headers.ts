@@ -20,6 +20,8 @@ export function securityHeaders(face: Face): MiddlewareHandler<GatewayEnv> {
   const headers = Object.entries(headersOf(face));
   return async (context, next) => {
     await next();
+    // A body that nobody reads has no time to arrive: with the answer the connection ends.
+    if (!context.env.incoming.complete) context.res.headers.set("connection", "close");
     for (const [name, value] of headers) {
       if (!context.res.headers.has(name)) context.res.headers.set(name, value);
     }

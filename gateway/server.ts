@@ -29,17 +29,22 @@ export async function listen(
     // A request line or Host that no URL can be made of never reaches the app.
     errorHandler: (error) => {
       log.warn({ face, err: textOf(error) }, "malformed request");
-      return Response.json({ error: "malformed request", code: "bad-request" }, { status: 400, headers });
+      return Response.json(
+        { error: "malformed request", code: "bad-request" },
+        { status: 400, headers: { ...headers, connection: "close" } },
+      );
     },
   });
   const server = createServer(
     {
       headersTimeout: GATEWAY.headMs,
-      requestTimeout: 0, // a body's time is bounded where it is read
+      requestTimeout: 0, // a body's time is bounded where it is read; one that is not read ends its connection
       connectionsCheckingInterval: GATEWAY.checkMs,
     },
     (incoming, outgoing) => void listener(incoming, outgoing),
   );
+  // Node's own answer to an expectation would have none of our headers, and wait for the body.
+  server.on("checkExpectation", (incoming, outgoing) => void listener(incoming, outgoing));
   server.maxConnections = GATEWAY.sockets;
   server.on("clientError", (error: Error & { code?: string }, socket) => {
     refuseRaw(socket, error.code === "ERR_HTTP_REQUEST_TIMEOUT" ? 408 : 400, headers);

@@ -316,6 +316,26 @@ describe("time", () => {
     expect(waits[0]).toBe(10_000);
   });
 
+  it.each([
+    ["a health route", "GET /health HTTP/1.1\r\nhost: x"],
+    ["no route", "POST /nowhere HTTP/1.1\r\nhost: x"],
+    ["a Host that is none", "GET /health HTTP/1.1\r\nhost: a b"],
+    ["an expectation that nobody has", "GET /health HTTP/1.1\r\nhost: x\r\nexpect: more"],
+  ])("has no body that nobody reads: with the answer for %s the connection ends", async (_, head) => {
+    const { raw } = await door({ face: "public" });
+    const answer = await raw(`${head}\r\ncontent-length: 1000000\r\n\r\n{`);
+    expect(answer).toMatch(/^HTTP\/1\.1 (200|400|404) /);
+    expect(answer).toContain("x-frame-options: DENY");
+    expect(answer.toLowerCase()).toContain("connection: close");
+  });
+
+  it("goes on for a connection whose requests were complete", async () => {
+    const { raw } = await door({ face: "public" });
+    const ask = "GET /health HTTP/1.1\r\nhost: x\r\n";
+    const answer = await raw(`${ask}\r\n${ask}connection: close\r\n\r\n`);
+    expect(answer.match(/HTTP\/1\.1 200 /g)).toHaveLength(2);
+  });
+
   it("without an answer becomes deadline-exceeded, of unknown outcome", async () => {
     const ports = testPorts();
     const ask = async (_: unknown, deadlineMs: number) => {
