@@ -1,4 +1,5 @@
 /** The registration of `auth` itself: it publishes every contract, writes its own record and serves alone (wire §8). */
+import type { Json } from "../../../shared/canonical.ts";
 import type { Artifact, ContractSet } from "../../../shared/contracts/operation.ts";
 import { authServeActor } from "../../../shared/credentials/roles.ts";
 import { AuthorityError, internal, isAuthorityError } from "../../../shared/errors.ts";
@@ -17,18 +18,28 @@ import type { Work } from "../../../shared/work.ts";
 import { AUTH, type AuthContext, LOCAL } from "../context.ts";
 import { register } from "./registrar.ts";
 
-/** Step 1: one create per artifact. A lost create is read back: equal bytes are success, others are a fault. */
+/**
+ * Step 1: one create per artifact. A lost create is read back: equal bytes are success. Others are a fault that is told
+ * and stops nobody: whoever may ask the broker anything can aim its answer at a digest that is not taken yet, and what
+ * stands there stays. Readers verify the digest, and nothing here is decided on these bytes.
+ */
 export async function publishContracts(context: AuthContext, sets: readonly ContractSet[], work: Work): Promise<void> {
   for (const artifact of sets.flatMap(({ artifacts }) => artifacts)) await publish(context, artifact, work);
 }
 
-async function publish({ store }: AuthContext, { digest, text }: Artifact, work: Work): Promise<void> {
+async function publish(context: AuthContext, { digest, text }: Artifact, work: Work): Promise<void> {
   const key = artifactRows.key(digest);
-  if (await store.read(key, work)) return;
-  await store.commit([create(key, JSON.parse(text))], work).catch(async (error: unknown) => {
+  if (await isTaken(context, key, work)) return;
+  await context.store.commit([create(key, JSON.parse(text))], work).catch(async (error: unknown) => {
     if (!isAuthorityError(error, "conflict")) throw error;
-    if (!(await store.read(key, work))) throw internal(`artifact ${digest} neither published nor there`);
+    if (!(await isTaken(context, key, work))) throw internal(`artifact ${digest} neither published nor there`);
   });
+}
+
+async function isTaken({ store, log }: AuthContext, key: Key<Json>, work: Work): Promise<boolean> {
+  const { state } = await store.inspect(key, work);
+  if (state === "unreadable") log.error({ artifact: key.key }, "other bytes stand under the digest of a contract");
+  return state !== "absent";
 }
 
 /** Steps 2 to 7. */

@@ -118,15 +118,21 @@ describe("a first start that crashes", () => {
     }
   });
 
-  it("refuses an artifact whose digest is taken by other bytes", async () => {
+  it("is not stopped by other bytes under the digest of a contract, and tells of them", async () => {
     const space = await startSpace();
     try {
       const [{ digest }] = ARTIFACTS as [(typeof ARTIFACTS)[number]];
-      const subject = artifactSubject(space.space, digest.slice("sha256:".length));
-      await space.roots.space.request(subject, "{}", { timeout: 5_000 });
-      await expect(space.host(["auth"])).rejects.toMatchObject({ code: "internal" });
-      const { keys } = await registeredIn(space);
-      expect(await space.store.read(keys.gate)).toBeUndefined();
+      const taken = artifactRows.key(digest);
+      // Anybody who may ask the broker something names where it answers.
+      space.roots.space.publish("$JS.API.INFO", "", { reply: artifactSubject(space.space, taken.key) });
+      await expect.poll(async () => (await space.store.inspect(taken)).state).toBe("unreadable");
+      const host = await space.host(["auth"]);
+      expect(host.service("auth").ready()).toBe(true);
+      const told = host.lines.map((line) => JSON.parse(line)).filter(({ artifact }) => artifact === taken.key);
+      expect(told).toMatchObject([{ level: 50, msg: "other bytes stand under the digest of a contract" }]);
+      for (const { digest: other } of ARTIFACTS.filter((artifact) => artifact.digest !== digest)) {
+        expect(await space.store.read(artifactRows.key(other))).toBeDefined();
+      }
     } finally {
       await space.stop();
     }
