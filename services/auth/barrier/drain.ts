@@ -39,11 +39,16 @@ export async function drain(
     for (const row of open.rows) if (await settleOne(settling, row)) moved += 1;
     if (moved === 0) break;
   }
-  for (const key of open.unreadable) {
-    unsettled.inc({ why: "unreadable" });
-    context.log.error({ opId: retiring.opId, key }, "unreadable obligation");
-  }
+  tell(context, retiring.opId, open.unreadable);
   throw drainBlocked(retiring.opId, open);
+}
+
+/** One line whatever their number: anybody may have the broker put what is no row there, and each try would tell of all. */
+function tell({ log }: DrainContext, opId: Uid, unreadable: readonly string[]): void {
+  if (unreadable.length === 0) return;
+  unsettled.inc({ why: "unreadable" }, unreadable.length);
+  const keys = unreadable.slice(0, BARRIER.blockedRows);
+  log.error({ opId, keys, more: unreadable.length - keys.length }, "unreadable obligations");
 }
 
 /** Whether the row moved. What contradicts itself stays as it is and keeps no other from being settled. */

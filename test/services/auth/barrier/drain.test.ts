@@ -345,6 +345,17 @@ describe("an unreadable obligation", () => {
   });
 });
 
+it("tells of unreadable obligations in one line, however many there are", async () => {
+  const many = Array.from({ length: 12 }, () => ask());
+  for (const { key } of many) await store.put("records", key.key, "{");
+  const before = lines.length;
+  const detail = await draining();
+  expect(detail).toMatchObject({ kind: "ai.cotal.auth.drain-blocked" });
+  const told = lines.slice(before).map((line) => JSON.parse(line));
+  expect(told).toMatchObject([{ level: 50, msg: "unreadable obligations", more: 4 }]);
+  expect(told[0].keys).toHaveLength(8);
+});
+
 it("names as many rows as a reply has room for, and counts the others", async () => {
   for (let count = 0; count < 12; count += 1) {
     const asked = ask();
