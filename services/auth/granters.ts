@@ -58,7 +58,7 @@ export async function recheckGranter(
   holder: ManagingHolder,
   instanceId: Uid,
   work: Work,
-): Promise<GrantedBy> {
+): Promise<void> {
   const granted = grantedByOf(holder.granter);
   const [granter, manager] = await Promise.all([
     currentGranter(store, granted, work),
@@ -66,5 +66,4 @@ export async function recheckGranter(
   ]);
   assertScope(granter, "supervise");
   if (!sameGranter(manager.value.grantedBy, granted)) throw notCurrent("another granter prepared this instance");
-  return granted;
 }

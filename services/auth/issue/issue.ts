@@ -6,13 +6,14 @@ import { AuthorityError, isAuthorityError } from "../../../shared/errors.ts";
 import type { EpCred } from "../../../shared/rows/credential.ts";
 import type { Entry, Key } from "../../../shared/rows/family.ts";
 import type { EpGate } from "../../../shared/rows/gate.ts";
-import type { GrantedBy } from "../../../shared/rows/members.ts";
 import { fenced, type Message, swap } from "../../../shared/store/message.ts";
 import { lostOn } from "../../../shared/store/write.ts";
 import type { Uid } from "../../../shared/tokens.ts";
 import { MANAGER } from "../context.ts";
 import { recheckGranter } from "../granters.ts";
+import { grantedByOf } from "../holders.ts";
 import { type ManagingVisit, revisit } from "../visit.ts";
+import { ahead } from "./ahead.ts";
 import { type Credential, entryOf, type Minted, mint, type Signed } from "./mint.ts";
 
 /** What an operation's checks came to. */
@@ -29,7 +30,7 @@ export interface Plan {
 export interface Issuing<Args> {
   /** Runs the operation's own checks. Again, from the caller on, once, where the gate was only touched meanwhile. */
   plan(visit: ManagingVisit<Args>): Promise<Plan>;
-  /** Checks repeated between signing and commit. */
+  /** Checks repeated after the granter's, before the commit. */
   again?(visit: ManagingVisit<Args>): Promise<void>;
   /** Checks between commit and release: when one fails, the rows just made are revoked and nothing leaves. */
   after?(visit: ManagingVisit<Args>): Promise<void>;
@@ -58,10 +59,12 @@ export async function issue<Args extends InstanceArgs>(
   let visit = first;
   for (let touched = false; ; ) {
     const plan = await issuing.plan(visit);
-    const granted = await recheckGranter(context.store, visit.holder, visit.args.instanceId, work);
     const issuedAt = context.ports.now();
-    const minted = signAll(visit, plan, granted);
-    await issuing.again?.(visit);
+    await recheckGranter(context.store, visit.holder, visit.args.instanceId, work);
+    // Signs while the leaders' answers are on their way; its own refusal comes first all the same.
+    const still = ahead(Promise.resolve(issuing.again?.(visit)));
+    const minted = await Promise.resolve().then(() => signAll(visit, plan));
+    await still;
     const rows = minted.map(({ row }) => fenced(row.key, row.value, plan.gate));
     try {
       const revisions = await context.store.commit([...rows, ...(plan.extra?.(minted) ?? [])], work);
@@ -78,8 +81,9 @@ export async function issue<Args extends InstanceArgs>(
   }
 }
 
-function signAll(visit: ManagingVisit<InstanceArgs>, plan: Plan, grantedBy: GrantedBy): Minted[] {
+function signAll(visit: ManagingVisit<InstanceArgs>, plan: Plan): Minted[] {
   const { context, args, holder } = visit;
+  const grantedBy = grantedByOf(holder.granter);
   const instance = { endpoint: MANAGER, instanceId: args.instanceId, gate: plan.gate.value };
   const bounds = [...(plan.boundMs === undefined ? [] : [plan.boundMs]), ...assignmentEnd(holder)];
   return plan.credentials.map((wanted) => mint(context, instance, wanted, { grantedBy, boundMs: bounds }));

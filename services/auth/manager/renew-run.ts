@@ -6,6 +6,7 @@ import type { Entry } from "../../../shared/rows/family.ts";
 import { type RunStatus, runStatusRows, splitHolder } from "../../../shared/rows/mesh/run.ts";
 import type { TakeoverId } from "../../../shared/tokens.ts";
 import { MANAGER } from "../context.ts";
+import { ahead } from "../issue/ahead.ts";
 import { issue } from "../issue/issue.ts";
 import { checkRegistration } from "../registration/check.ts";
 import { admitted, notRevoked } from "../runs/admitted.ts";
@@ -24,16 +25,19 @@ export const handleManagerRenewRun: AuthHandler<typeof managerRenewRun> = async 
   let fence = 0;
   const issued = await issue(visit, {
     async plan(current) {
+      const letIn = ahead(admitted(current, runId, args.instanceId));
+      const held = ahead(heldRun(current));
       const gate = await checkRegistration(current);
-      await admitted(current, runId, args.instanceId);
-      fence = (await heldRun(current)).revision;
+      await letIn;
+      fence = (await held).revision;
       const keys = { ...run, takeoverId: run.takeoverId as TakeoverId };
       const names = { driver: "runDriver", mediator: "runMediator" };
       return { gate, credentials: runCredentials(current, gate.value, keys, names) };
     },
     async again(current) {
+      const held = ahead(heldRun(current));
       await admitted(current, runId, args.instanceId);
-      if ((await heldRun(current)).revision !== fence) throw lost("the run moved meanwhile, ask again");
+      if ((await held).revision !== fence) throw lost("the run moved meanwhile, ask again");
     },
     after: (current) => notRevoked(current, runId),
   });

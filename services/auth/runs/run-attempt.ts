@@ -6,6 +6,7 @@ import type { Key } from "../../../shared/rows/family.ts";
 import { isEnded, runStatusRows } from "../../../shared/rows/mesh/run.ts";
 import type { RunId } from "../../../shared/tokens.ts";
 import { MANAGER } from "../context.ts";
+import { ahead } from "../issue/ahead.ts";
 import { issue, revoke } from "../issue/issue.ts";
 import { checkServed, servedRequest } from "../issue/served.ts";
 import { checkRegistration } from "../registration/check.ts";
@@ -27,9 +28,10 @@ export const handleRunAttempt: AuthHandler<typeof runAttempt> = async (given) =>
   let listed: Promise<Key<EpCred>[]> | undefined;
   const issued = await issue(visit, {
     async plan(current) {
-      const gate = await checkRegistration(current);
+      const letIn = ahead(admitted(current, runId, args.instanceId));
       const next = ahead(nextInLine(current, attempt));
-      const admission = await admitted(current, runId, args.instanceId);
+      const gate = await checkRegistration(current);
+      const admission = await letIn;
       if (served) {
         await checkServed(current, gate, served, {
           command: "run-resume",
@@ -70,12 +72,6 @@ export const handleRunAttempt: AuthHandler<typeof runAttempt> = async (given) =>
     credentials: { driver, mediator },
   };
 };
-
-/** A check begun beside an earlier one, whose refusal comes first all the same. */
-function ahead<T>(check: Promise<T>): Promise<T> {
-  check.catch(() => {});
-  return check;
-}
 
 /** Checks 4 and 5: the run goes on, and this attempt is exactly the next one. The status' revision, 0 without one. */
 async function nextInLine(
