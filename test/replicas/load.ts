@@ -1,0 +1,81 @@
+/** A steady load of requests of several kinds, each sent once, and what became of every one. */
+import { systemPorts } from "../../shared/ports.ts";
+
+const ports = systemPorts;
+
+/** ms between the end of one request and the next in its place: a load, not as much as the machine carries. */
+const PAUSE_MS = 20;
+
+export interface Sent<K extends string> {
+  readonly kind: K;
+  /** Monotonic ms. */
+  readonly startedAt: number;
+  /** Absent while it is in flight. */
+  endedAt?: number;
+  /** What it met; absent if it succeeded. */
+  failure?: unknown;
+}
+
+export class Load<K extends string> {
+  readonly sent: Sent<K>[] = [];
+  readonly #kinds: readonly K[];
+  readonly #places: Promise<void>[];
+  #waiting: (() => void)[] = [];
+  #stopping = false;
+
+  /** Begins at once, with so many requests of each kind in flight. */
+  constructor(requests: Readonly<Record<K, () => Promise<void>>>, atOnce: number) {
+    this.#kinds = Object.keys(requests) as K[];
+    this.#places = this.#kinds.flatMap((kind) =>
+      Array.from({ length: atOnce }, () => this.#keepAsking(kind, requests[kind])),
+    );
+  }
+
+  get inFlight(): Sent<K>[] {
+    return this.sent.filter(({ endedAt }) => endedAt === undefined);
+  }
+
+  get failures(): Sent<K>[] {
+    return this.sent.filter(({ failure }) => failure !== undefined);
+  }
+
+  /** Resolves once so many requests of each kind that were begun after `since` have succeeded. */
+  async succeeds(count: number, since = ports.monotonic()): Promise<void> {
+    const seen = (kind: K): number =>
+      this.sent.filter((one) => one.kind === kind && one.startedAt > since && succeeded(one)).length;
+    while (this.#kinds.some((kind) => seen(kind) < count)) await this.#change();
+  }
+
+  /** Resolves once nothing that was begun until now is in flight. */
+  async settled(): Promise<void> {
+    const before = this.inFlight;
+    while (before.some(({ endedAt }) => endedAt === undefined)) await this.#change();
+  }
+
+  /** Begins no more and waits for what is in flight. */
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    await Promise.all(this.#places);
+  }
+
+  async #keepAsking(kind: K, request: () => Promise<void>): Promise<void> {
+    while (!this.#stopping) {
+      const one: Sent<K> = { kind, startedAt: ports.monotonic() };
+      this.sent.push(one);
+      try {
+        await request();
+      } catch (error) {
+        one.failure = error;
+      }
+      one.endedAt = ports.monotonic();
+      for (const wake of this.#waiting.splice(0)) wake();
+      await ports.sleep(PAUSE_MS);
+    }
+  }
+
+  #change(): Promise<void> {
+    return new Promise((resolve) => this.#waiting.push(resolve));
+  }
+}
+
+const succeeded = ({ endedAt, failure }: Sent<string>): boolean => endedAt !== undefined && failure === undefined;
