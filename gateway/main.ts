@@ -140,13 +140,16 @@ function stopSignal(log: Logger): AbortSignal {
 }
 
 function parse(argv: readonly string[]): Flags {
-  return new Command("gateway")
+  return new Command("mesh-authority gateway")
     .description("Translates HTTP to the authority's operations, until it is stopped.")
     .option("--state <dir>", "folder that init made", "state")
     .option("--space <name>", "which space, where the folder has several")
     .option("--servers <urls>", "brokers, with commas between; default: the one the settings advertise")
     .addOption(new Option("--log-level <level>", "JSON lines on stderr").choices(LOG_LEVELS).default("info"))
-    .addHelpText("after", "\nExit codes: 0 closed, 1 failed, 2 refused, 4 no broker.")
+    .addHelpText(
+      "after",
+      "\nExit codes: 0 closed, 1 failed, 2 refused, 4 no broker.\n\nExample:\n  mesh-authority gateway --space acme",
+    )
     .allowExcessArguments(false)
     .exitOverride()
     .parse(argv, { from: "user" })

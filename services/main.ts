@@ -125,7 +125,7 @@ async function inputsOf(flags: Flags): Promise<AuthServiceInputs> {
 }
 
 function parse(argv: readonly string[]): Flags {
-  const command = new Command("serve")
+  const command = new Command("mesh-authority serve")
     .description("Hosts services of one space in this process, until it is stopped.")
     .option("--state <dir>", "folder that init made", "state")
     .option("--space <name>", "which space, where the folder has several")
@@ -140,7 +140,11 @@ function parse(argv: readonly string[]): Flags {
     .option("--metrics-port <n>", "serve /metrics on this loopback port", wholeNumber)
     .addOption(new Option("--log-level <level>", "JSON lines on stderr").choices(LOG_LEVELS).default("info"))
     .option("--dev", "tolerate a development identity provider", false)
-    .addHelpText("after", "\nExit codes: 0 closed, 1 failed, 2 refused, 3 superseded, 4 no broker or store.")
+    .addHelpText(
+      "after",
+      "\nExit codes: 0 closed, 1 failed, 2 refused, 3 superseded, 4 no broker or store.\n\nExamples:\n" +
+        "  mesh-authority serve --services custodian\n  mesh-authority serve --services auth --instance 2",
+    )
     .allowExcessArguments(false)
     .exitOverride();
   return command.parse(argv, { from: "user" }).opts<Flags>();

@@ -13,7 +13,7 @@ import { Actor, ChannelPattern, Owner, PersonOwner, RoleName, Scope, Uid } from 
 import { act, type Outcome } from "./action.ts";
 import { type Console, table } from "./console.ts";
 import { asOperator } from "./operator.ts";
-import { a, listOf, requestId } from "./values.ts";
+import { a, listOf, oneOf, requestId } from "./values.ts";
 
 type ActorRow = Output<typeof actorList>["actors"][number];
 type Grant = Omit<Input<typeof actorGrant>, "requestId">;
@@ -34,7 +34,7 @@ export function actorCommands(program: Command, outcome: Outcome): void {
     .option("--replace", "revoke an active one with other content first: two calls", false)
     .addHelpText(
       "after",
-      "\nExample:\n  mesh-authority actor grant u_abcdefghijklmnopqrstuvwxyz cli \\\n" +
+      "\nExample:\n  mesh-authority actor grant u_abcdefghijklmnopqrstuvwxy2 cli \\\n" +
         "    --scope supervise,run,spawn --subscribe 'general,team.>' --publish general",
     );
   type GrantOptions = { scope: Grant["scope"]; subscribe: Grant["allowSubscribe"]; publish: Grant["allowPublish"] } & {
@@ -66,7 +66,9 @@ export function actorCommands(program: Command, outcome: Outcome): void {
       .argument("<actor>", "the actor", a(Actor))
       .option("--uid <uid>", "this incarnation; default: the one that actor list shows", a(Uid));
 
-  const renew = one(actor.command("renew").description("make the next root credential, from 60 days of age on"));
+  const renew = one(
+    actor.command("renew").description("make the next root credential, from 60 days of age on"),
+  ).addHelpText("after", "\nExample:\n  mesh-authority actor renew u_abcdefghijklmnopqrstuvwxy2 cli");
   act<{ uid?: Uid }>(renew, outcome, async ([owner, name], options, say) => {
     const renewed = await asOperator(options, async (client) =>
       client.call(actorRenew, {
@@ -80,7 +82,9 @@ export function actorCommands(program: Command, outcome: Outcome): void {
     return undefined;
   });
 
-  const revoke = one(actor.command("revoke").description("deny everything at once, then retire the incarnation"));
+  const revoke = one(
+    actor.command("revoke").description("deny everything at once, then retire the incarnation"),
+  ).addHelpText("after", "\nExample:\n  mesh-authority actor revoke u_abcdefghijklmnopqrstuvwxy2 cli");
   act<{ uid?: Uid }>(revoke, outcome, async ([owner, name], options, say) => {
     const revoked = await asOperator(options, async (client) =>
       revoking(client, await incarnation(client, owner, name, options.uid), say),
@@ -93,7 +97,11 @@ export function actorCommands(program: Command, outcome: Outcome): void {
     .command("list")
     .description("show who may do what")
     .option("--owner <owner>", "only this owner's", a(Owner))
-    .option("--kind <kind>", "interactive or managed");
+    .option("--kind <kind>", "interactive or managed", oneOf(["interactive", "managed"]))
+    .addHelpText(
+      "after",
+      "\nExamples:\n  mesh-authority actor list\n  mesh-authority actor list --kind managed --json",
+    );
   act<{ owner?: Owner; kind?: ActorRow["kind"] }>(list, outcome, async (_, options, say) => {
     const { owner, kind } = options;
     const actors = await asOperator(options, (client) =>

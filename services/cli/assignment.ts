@@ -32,7 +32,11 @@ export function assignmentCommands(program: Command, outcome: Outcome): void {
       .argument("<owner>", "p_…", a(PlatformOwner)),
   )
     .option("--predecessor <instance>", "the instance before it", a(Uid))
-    .option("--revoke", "take it back, for good", false);
+    .option("--revoke", "take it back, for good", false)
+    .addHelpText(
+      "after",
+      "\nExample:\n  mesh-authority platform-assign p_abcdefghijklmnopqrstuvwxy2 oqkhe… --lifecycle h5wgj…",
+    );
   act<Assigning & { revoke: boolean; predecessor?: Uid }>(
     platform,
     outcome,
@@ -61,7 +65,11 @@ export function assignmentCommands(program: Command, outcome: Outcome): void {
       .argument("<owner>", "u_…", a(PersonOwner)),
   )
     .requiredOption("--expires <when>", "a date, or a time from now such as 12h or 7d; 30 days at most", fromNow)
-    .option("--end", "end it, for good", false);
+    .option("--end", "end it, for good", false)
+    .addHelpText(
+      "after",
+      "\nExample:\n  mesh-authority supervisor-assign u_abcdefghijklmnopqrstuvwxy2 oqkhe… --lifecycle h5wgj… --expires 7d",
+    );
   act<Assigning & { end: boolean; expires: number }>(supervisor, outcome, async ([owner, instanceId], options, say) => {
     const { lifecycle: lifecycleUid, end, expectedRevision, expires: expiresAt } = options;
     const made = await asOperator(options, (client) =>
@@ -83,7 +91,8 @@ export function assignmentCommands(program: Command, outcome: Outcome): void {
     .command("supervisor-end")
     .description("end an instance whose supervisor's assignment has ended")
     .argument("<owner>", "u_…", a(PersonOwner))
-    .argument("<instance>", "instance id", a(Uid));
+    .argument("<instance>", "instance id", a(Uid))
+    .addHelpText("after", "\nExample:\n  mesh-authority supervisor-end u_abcdefghijklmnopqrstuvwxy2 oqkhe…");
   act(end, outcome, async ([owner, instanceId], options, say) => {
     const args = { requestId: requestId(), owner: PersonOwner.parse(owner), instanceId: Uid.parse(instanceId) };
     const result = await asOperator(options, (client) => client.call(supervisorEnd, args));
@@ -95,7 +104,11 @@ export function assignmentCommands(program: Command, outcome: Outcome): void {
     .command("instance-retire")
     .description("end an instance of auth or of a manager that is lost or given up")
     .argument("<endpoint>", "auth or manager", a(EndpointLabel))
-    .argument("<instance>", "instance id", a(Uid));
+    .argument("<instance>", "instance id", a(Uid))
+    .addHelpText(
+      "after",
+      "\nExample, with what `nats micro info auth` shows:\n  mesh-authority instance-retire auth oqkhe…",
+    );
   act(retire, outcome, async ([endpoint, instanceId], options, say) => {
     const args = { requestId: requestId(), endpoint: EndpointLabel.parse(endpoint), instanceId: Uid.parse(instanceId) };
     const result = await asOperator(options, (client) => client.call(instanceRetire, args));

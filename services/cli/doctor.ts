@@ -18,7 +18,10 @@ export function doctorCommand(program: Command, outcome: Outcome): void {
   const doctor = program
     .command("doctor")
     .description("check files, accounts, broker, clock and services, and say what to change")
-    .addHelpText("after", "\nExit code 0: nothing is wrong; 1: something is.");
+    .addHelpText(
+      "after",
+      "\nExit code 0: nothing is wrong; 1: something is.\n\nExample:\n  mesh-authority doctor --json",
+    );
   act(doctor, outcome, async (_, options, say) => {
     const findings = await examine(options);
     const wrong = findings.filter(({ ok }) => !ok).length;

@@ -1,5 +1,6 @@
 /** What a refusal means to whoever typed the command, and what to do about it. */
 
+import { InvalidArgumentError } from "commander";
 import { AuthorityError, type ErrorDetail, textOf } from "../../shared/errors.ts";
 import { refused } from "../../shared/secrets/document.ts";
 
@@ -17,13 +18,29 @@ export const EXIT = {
 /** What every refusal of a state folder says in public. */
 const STATE_REFUSES = refused("", "").message;
 
+/** The command itself is wrong, in a way that only its work finds out. */
+export class WrongCommand extends AuthorityError {
+  constructor(message: string) {
+    super("bad-request", message);
+  }
+}
+
 export interface Failure {
   readonly exit: number;
   readonly value: { error: { code: string; message: string; outcome?: string; details?: readonly ErrorDetail[] } };
   readonly text: string;
 }
 
-export function failureOf(error: unknown): Failure {
+/** What a file of the state does not admit was typed wrong; any other refusal stays what it is. */
+export function asWrongCommand(error: unknown): never {
+  const reason = error instanceof AuthorityError ? error.reason : undefined;
+  if (reason?.startsWith(UNWRITTEN)) throw new WrongCommand(reason.slice(UNWRITTEN.length));
+  throw error;
+}
+const UNWRITTEN = "a file to be written: ";
+
+export function failureOf(given: unknown): Failure {
+  const error = given instanceof InvalidArgumentError ? new WrongCommand(given.message) : given;
   if (!(error instanceof AuthorityError)) {
     return { exit: EXIT.refused, value: { error: { code: "internal", message: textOf(error) } }, text: textOf(error) };
   }
@@ -31,7 +48,7 @@ export function failureOf(error: unknown): Failure {
   const message = reason === undefined || reason === error.message ? error.message : `${error.message}: ${reason}`;
   const lines = [`${code}: ${message}`, ...details.map(aboutDetail), ...remedies(error).map((line) => `→ ${line}`)];
   return {
-    exit: code === "unavailable" || code === "deadline-exceeded" ? EXIT.again : EXIT.refused,
+    exit: exitOf(error),
     value: {
       error: {
         code,
@@ -43,6 +60,15 @@ export function failureOf(error: unknown): Failure {
     text: lines.filter((line) => line !== "").join("\n"),
   };
 }
+
+function exitOf(error: AuthorityError): number {
+  if (error instanceof WrongCommand) return EXIT.usage;
+  return error.code === "unavailable" || error.code === "deadline-exceeded" ? EXIT.again : EXIT.refused;
+}
+
+/** Why something failed, without its stack; a failed `fetch` says so only in its cause. */
+export const whyOf = (error: unknown): string =>
+  error instanceof Error && error.cause !== undefined ? textOf(error.cause) : textOf(error);
 
 function aboutDetail(detail: ErrorDetail): string {
   switch (detail.kind) {

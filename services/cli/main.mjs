@@ -3,11 +3,13 @@
 import { register } from "tsx/esm/api";
 
 register();
-const [command, ...rest] = process.argv.slice(2);
+const argv = process.argv.slice(2);
+// `help serve` is `serve --help`: only the module that runs it knows its flags.
+const [command, ...rest] = argv[0] === "help" && argv.length === 2 ? [argv[1], "--help"] : argv;
 const hosts = {
   serve: async () => (await import("../main.ts")).serve(rest),
   gateway: async () => (await import("../../gateway/main.ts")).gateway(rest),
   up: async () => (await import("../launch/main.ts")).up(rest),
 };
-const run = hosts[command] ?? (async () => (await import("./main.ts")).run(process.argv.slice(2)));
+const run = hosts[command] ?? (async () => (await import("./main.ts")).run(argv));
 process.exit(await run());

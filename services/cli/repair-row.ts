@@ -6,6 +6,7 @@ import { systemPorts } from "../../shared/ports.ts";
 import { repairRow } from "../offline/repair-row.ts";
 import { act, type Outcome } from "./action.ts";
 import { heard } from "./checks/services.ts";
+import { WrongCommand, whyOf } from "./failure.ts";
 import { connectAs, type Globals, placeOf } from "./operator.ts";
 import { wholeNumber } from "./values.ts";
 
@@ -19,7 +20,9 @@ export function repairRowCommand(program: Command, outcome: Outcome): void {
     .addHelpText("after", "\nExample:\n  mesh-authority repair-row plane --revision 4711 --value plane.json");
   act<{ revision: number; value: string }>(command, outcome, async ([key], options, say) => {
     const { stateDir, space, settings } = await placeOf(options);
-    const value = await readFile(options.value);
+    const value = await readFile(options.value).catch((error: unknown) => {
+      throw new WrongCommand(`--value cannot be read: ${whyOf(error)}`);
+    });
     await refuseBesideAuth(options);
     const repaired = await repairRow({
       stateDir,

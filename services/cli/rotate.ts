@@ -2,10 +2,10 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { permissionsOf } from "../../shared/credentials/user-permissions.ts";
 import { isUserName, USER_NAMES, type UserName } from "../../shared/credentials/users.ts";
-import { AuthorityError } from "../../shared/errors.ts";
 import { systemPorts } from "../../shared/ports.ts";
 import { type IssuerStep, rotateCreds, rotateIssuer } from "../offline/rotate.ts";
 import { act, type Outcome } from "./action.ts";
+import { WrongCommand } from "./failure.ts";
 import { placeOf } from "./operator.ts";
 
 interface IssuerOptions {
@@ -25,7 +25,11 @@ export function rotateCommands(program: Command, outcome: Outcome): void {
     .option("--activate", "let it sign, once every client can know it (365 s)")
     .option("--retire <kid>", "remove a key that stopped long enough ago (1,205 s)")
     .addOption(new Option("--compromised <kid>", "remove a key at once; its bearers end at their next connect"))
-    .addHelpText("after", "\nIn order: --next, --activate, --retire <former kid>. Each refuses if it is too early.");
+    .addHelpText(
+      "after",
+      "\nIn order: --next, --activate, --retire <former kid>. Each refuses if it is too early.\n" +
+        "\nExample:\n  mesh-authority rotate issuer --next",
+    );
   act<IssuerOptions>(issuer, outcome, async (_, options, say) => {
     const { stateDir, space } = await placeOf(options);
     const file = await rotateIssuer({ stateDir, space, ports: systemPorts, change: stepOf(options) });
@@ -41,7 +45,8 @@ export function rotateCommands(program: Command, outcome: Outcome): void {
   const creds = rotate
     .command("creds")
     .description("give a provisioned user a new key; the broker's next reload ends the old one's connections")
-    .argument("<name>", USER_NAMES.join(", "), userName);
+    .argument("<name>", USER_NAMES.join(", "), userName)
+    .addHelpText("after", "\nExample:\n  mesh-authority rotate creds exchange && nats-server --signal reload");
   act(creds, outcome, async ([name], options, say) => {
     const { stateDir, space } = await placeOf(options);
     const rotated = await rotateCreds({
@@ -71,7 +76,7 @@ function stepOf({ next, activate, retire, compromised }: IssuerOptions): IssuerS
   ];
   const [step, ...more] = steps;
   if (step === undefined || more.length > 0) {
-    throw new AuthorityError("bad-request", "give exactly one of --next, --activate, --retire, --compromised");
+    throw new WrongCommand("give exactly one of --next, --activate, --retire, --compromised");
   }
   return step;
 }

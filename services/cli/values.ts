@@ -17,6 +17,31 @@ export const listOf =
   (text: string): T[] =>
     text.trim() === "" ? [] : text.split(",").map((item) => a(token)(item.trim()));
 
+/** One of a few words. */
+export const oneOf =
+  <const T extends string>(words: readonly T[]) =>
+  (text: string): T => {
+    const word = words.find((one) => one === text);
+    if (word === undefined) throw new InvalidArgumentError(`choose from ${words.join(", ")}.`);
+    return word;
+  };
+
+export function port(text: string): number {
+  const value = /^\d{1,5}$/.test(text) ? Number(text) : 0;
+  if (value < 1 || value > 65_535) throw new InvalidArgumentError("a port is 1 to 65535.");
+  return value;
+}
+
+/** Addresses of brokers with commas between them, or one; a scheme may be left out. */
+export function servers(text: string): string {
+  for (const server of text.split(",")) {
+    if (!/^((nats|tls|ws|wss):\/\/)?[^\s/,]+$/.test(server.trim())) {
+      throw new InvalidArgumentError("addresses such as nats://mesh.example:4222, with commas between.");
+    }
+  }
+  return text;
+}
+
 export function wholeNumber(text: string): number {
   if (!/^\d{1,15}$/.test(text)) throw new InvalidArgumentError("a whole number is needed.");
   return Number(text);

@@ -1,10 +1,10 @@
 /** The keys of one pinned provider: from the pin, or fetched and kept within bounds (identity §2). */
 import { type CryptoKey, importJWK, type JWK } from "jose";
-import { parseStrict } from "../../shared/canonical.ts";
 import { textOf, unavailable } from "../../shared/errors.ts";
-import { IDP, WIRE } from "../../shared/limits.ts";
+import { IDP } from "../../shared/limits.ts";
 import type { Ports } from "../../shared/ports.ts";
-import { type IdpPin, isTrustworthyUrl, type PinAlgorithm } from "../../shared/secrets/pins.ts";
+import { fetchKeys, fits } from "../../shared/provider-keys.ts";
+import type { IdpPin, PinAlgorithm } from "../../shared/secrets/pins.ts";
 
 interface KeySet {
   readonly fetchedAt: number;
@@ -74,65 +74,6 @@ const whyOf = (error: unknown): string =>
   error instanceof Error && error.cause !== undefined ? `${error.message}: ${textOf(error.cause)}` : textOf(error);
 
 const has = (set: KeySet, kid: string): boolean => set.keys.some((jwk) => jwk.kid === kid);
-
-/** No redirect, 5 s in all, at most 64 KiB. */
-async function fetchKeys(url: string, ports: Ports): Promise<JWK[]> {
-  if (!isTrustworthyUrl(url)) throw new Error("not an address to fetch from");
-  const giveUp = new AbortController();
-  const done = new AbortController();
-  ports.sleep(IDP.fetchMs, done.signal).then(
-    () => giveUp.abort(new Error("no answer in time")),
-    () => {},
-  );
-  try {
-    const response = await fetch(url, {
-      redirect: "error",
-      signal: giveUp.signal,
-      headers: { accept: "application/json, application/jwk-set+json" },
-    });
-    if (response.status !== 200) throw new Error(`status ${response.status}`);
-    return parseKeys(await bounded(response));
-  } finally {
-    giveUp.abort(); // whatever is still coming is not read
-    done.abort();
-  }
-}
-
-async function bounded(response: Response): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of response.body ?? []) {
-    size += chunk.length;
-    if (size > IDP.maxJwks) throw new Error("larger than 64 KiB");
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
-}
-
-function parseKeys(body: Uint8Array): JWK[] {
-  const value = parseStrict(body, { maxBytes: IDP.maxJwks, maxDepth: WIRE.maxDepth });
-  const keys = typeof value === "object" && value !== null && !Array.isArray(value) ? value.keys : undefined;
-  if (!Array.isArray(keys)) throw new Error("not a JWK set");
-  return keys.filter((key): key is { [member: string]: never } => typeof key === "object" && key !== null);
-}
-
-/** The type that the algorithm asks for, and nothing in the key against it. */
-function fits(jwk: JWK, alg: PinAlgorithm): boolean {
-  if ((jwk.alg !== undefined && jwk.alg !== alg) || (jwk.use !== undefined && jwk.use !== "sig")) return false;
-  switch (alg) {
-    case "EdDSA":
-      return jwk.kty === "OKP" && jwk.crv === "Ed25519";
-    case "ES256":
-      return jwk.kty === "EC" && jwk.crv === "P-256";
-    case "RS256":
-      return jwk.kty === "RSA" && typeof jwk.n === "string" && bitsOf(jwk.n) >= IDP.minRsaBits;
-  }
-}
-
-function bitsOf(modulus: string): number {
-  const hex = Buffer.from(modulus, "base64url").toString("hex").replace(/^0+/, "");
-  return hex === "" ? 0 : BigInt(`0x${hex}`).toString(2).length;
-}
 
 /** The public members alone: a key that a provider published with its private half still only verifies. */
 async function importPublic({ kty, crv, x, y, n, e }: JWK, alg: PinAlgorithm): Promise<CryptoKey> {

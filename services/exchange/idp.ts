@@ -5,7 +5,7 @@ import { isAuthorityError } from "../../shared/errors.ts";
 import { BadToken, takeApart, unauthenticated } from "../../shared/jws.ts";
 import { IDP, LIFE } from "../../shared/limits.ts";
 import type { Ports } from "../../shared/ports.ts";
-import type { IdpPin, PinAlgorithm } from "../../shared/secrets/pins.ts";
+import { DEFAULT_ALGORITHMS, type IdpPin, type PinAlgorithm } from "../../shared/secrets/pins.ts";
 import { IdpKeys } from "./idp-keys.ts";
 
 /** A login that was proven. */
@@ -15,8 +15,6 @@ export interface Proof {
   /** Whole Unix seconds; nothing that stands on this proof may live longer. */
   readonly exp: number;
 }
-
-const DEFAULT_ALGORITHMS: readonly PinAlgorithm[] = ["EdDSA"];
 
 /** Header members that would let a token choose its own key, or ask for what we do not know. */
 const FOREIGN_KEYS = ["jku", "jwk", "x5u", "x5c", "crit"] as const;

@@ -17,11 +17,12 @@ import {
   adoptSecret,
   type CalloutKeys,
   decodeCreds,
+  loadSecret,
   type PublicKeys,
   SECRET,
   type ServiceKeys,
 } from "../../shared/secrets/keys.ts";
-import type { IdpPin } from "../../shared/secrets/pins.ts";
+import { type IdpPin, PinFile } from "../../shared/secrets/pins.ts";
 import { type SpaceSettings, settingsDocument, spaceFiles } from "../../shared/secrets/settings.ts";
 import type { SecretStore } from "../../shared/secrets/store.ts";
 import { AccountNkey, type Space, UserNkey } from "../../shared/tokens.ts";
@@ -58,14 +59,21 @@ export async function initSpace(options: InitOptions): Promise<{ settings: Space
   await identify(folder, ports);
   const store = await storeIn(folder);
   const files = spaceFiles(folder, space);
+  const pins = options.pins && { ver: 1 as const, pins: [...options.pins] };
+  if (pins) PinFile.encode(pins); // refuses here, before anything is made
   const present = await files.readSettings(store.identity);
   if (present !== undefined && imported !== undefined) throw refused(folder.path, `space ${space} is there already`);
   const settings = present ?? newSettings(options, store.identity);
   if (present === undefined) {
     await makeSpace(folder, store, options, imported);
     await files.createSettings(settings); // the last file: a space with settings is whole
+  } else if (!(await files.hasSentinel())) {
+    // Clients' copies of the former one stay good: the same key signed it.
+    const { account } = await loadSecret(store, space, SECRET.calloutKeys);
+    const signer = { pub: account.pub, key: keyPairFromSeed(account.signingSeed) };
+    await files.createSentinel(makeSentinel(signer, ports));
   }
-  if (options.pins) await files.createPins({ ver: 1, pins: [...options.pins] });
+  if (pins) await files.createPins(pins);
   await writeBrokerConf(folder, store);
   return { settings, created: present === undefined };
 }

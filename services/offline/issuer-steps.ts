@@ -59,7 +59,8 @@ function without(file: IssuerFile, kid: string): IssuerFile {
 
 function keyOf(file: IssuerFile, kid: string): IssuerKey {
   const key = file.keys.find((one) => one.kid === kid);
-  if (key === undefined) throw new AuthorityError("not-found", "no such key");
+  if (key === undefined)
+    throw new AuthorityError("not-found", `no such key; there are ${file.keys.map((one) => one.kid).join(", ")}`);
   return key;
 }
 

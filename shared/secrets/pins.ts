@@ -8,6 +8,9 @@ const Base64Url = Type.String({ minLength: 1, maxLength: 1_024, pattern: "^[A-Za
 
 const Algorithm = Type.Union([Type.Literal("EdDSA"), Type.Literal("RS256"), Type.Literal("ES256")]);
 export type PinAlgorithm = Static<typeof Algorithm>;
+export const ALGORITHMS = ["EdDSA", "RS256", "ES256"] as const satisfies readonly PinAlgorithm[];
+/** Of a pin that names none. */
+export const DEFAULT_ALGORITHMS: readonly PinAlgorithm[] = ["EdDSA"];
 
 /** What every public key may say of itself. A private member is refused. */
 const about = {
