@@ -1,6 +1,7 @@
 /** A consumer of one's own: created under a name nobody else has, proven, pulled from, deleted (state §2). */
-import type { Msg, NatsConnection } from "@nats-io/nats-core";
-import { unavailable } from "../errors.ts";
+import { createInbox, type Msg, type NatsConnection, type Subscription } from "@nats-io/nats-core";
+import type { NatsConnectionImpl } from "@nats-io/nats-core/internal";
+import { isAuthorityError, unavailable } from "../errors.ts";
 import { STORE } from "../limits.ts";
 import { askApi, describe, faultOf } from "./api.ts";
 
@@ -84,6 +85,9 @@ export async function deleteConsumer(connection: NatsConnection, stream: string,
 /**
  * The messages of one pull as they come. It ends with the batch or with the broker's word that there is no more;
  * silence or any other word is `unavailable`.
+ *
+ * On a subscription of its own: the library's `requestMany` decodes the headers of every empty message where it reads
+ * the socket, and a stored one whose headers no library would write then ends that reader, and every scan with it.
  */
 export async function* pull(
   connection: NatsConnection,
@@ -92,26 +96,47 @@ export async function* pull(
   request: { batch: number; no_wait?: true; expires?: number },
   waitMs: number,
 ): AsyncGenerator<Msg, void> {
-  const answers = await connection
-    .requestMany(`$JS.API.CONSUMER.MSG.NEXT.${stream}.${name}`, JSON.stringify(request), {
-      strategy: "count",
-      maxMessages: request.batch,
-      maxWait: waitMs,
-      noMux: true,
-    })
-    .catch((error: unknown) => {
-      throw unavailable(`pull from ${stream}: ${faultOf(error)}`, error);
-    });
+  const { answers, end } = ask(connection, stream, name, request, waitMs);
   let left = request.batch;
-  for await (const answer of answers) {
-    const status = answer.headers?.code ?? 0;
-    if (status === NO_MORE || status === TIMED_OUT) return;
-    if (status > 0) throw unavailable(`pull from ${stream}: ${status} ${answer.headers?.description ?? ""}`);
-    yield answer;
-    left -= 1;
-    if (left === 0) return;
+  try {
+    for await (const answer of answers) {
+      // What was stored has a position to acknowledge, and headers that are its writer's: the broker's word has none.
+      const status = answer.reply === "" ? (answer.headers?.code ?? 0) : 0;
+      if (status === NO_MORE || status === TIMED_OUT) return;
+      if (status > 0) throw unavailable(`pull from ${stream}: ${status} ${answer.headers?.description ?? ""}`);
+      yield answer;
+      left -= 1;
+      if (left === 0) return;
+    }
+  } catch (error) {
+    throw isAuthorityError(error) ? error : unavailable(`pull from ${stream}: ${faultOf(error)}`, error);
+  } finally {
+    end();
   }
   throw unavailable(`pull from ${stream}: silence`);
+}
+
+/** The answers end with `end`, with the connection, or after `waitMs`. */
+function ask(
+  connection: NatsConnection,
+  stream: string,
+  name: string,
+  request: { batch: number },
+  waitMs: number,
+): { readonly answers: Subscription; end(): void } {
+  try {
+    const inbox = createInbox((connection as NatsConnectionImpl).options.inboxPrefix);
+    const answers = connection.subscribe(inbox, { max: request.batch });
+    const late = setTimeout(() => answers.unsubscribe(), waitMs);
+    connection.publish(`$JS.API.CONSUMER.MSG.NEXT.${stream}.${name}`, JSON.stringify(request), { reply: inbox });
+    const end = () => {
+      clearTimeout(late);
+      answers.unsubscribe();
+    };
+    return { answers, end };
+  } catch (error) {
+    throw unavailable(`pull from ${stream}: ${faultOf(error)}`, error);
+  }
 }
 
 /** Status of an ended pull: nothing is left, or its time is over. */

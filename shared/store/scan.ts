@@ -90,7 +90,17 @@ function keep(rows: Map<string, Omit<RawMessage, "at">>, message: Msg, filter: s
   const { revision } = positionOf(message);
   if (!matches(filter, message.subject)) throw unavailable(`scan of ${filter}: ${message.subject} is outside`);
   if ((rows.get(message.subject)?.revision ?? 0) >= revision) return;
-  const headers = new Map<string, string>();
-  for (const [name, values] of message.headers ?? []) headers.set(name, values[0] ?? "");
-  rows.set(message.subject, { subject: message.subject, revision, body: message.data, headers });
+  rows.set(message.subject, { subject: message.subject, revision, body: message.data, headers: headersOf(message) });
 }
+
+/** The library decodes headers when they are asked for, and throws over those that no library would write. */
+function headersOf(message: Msg): ReadonlyMap<string, string> {
+  try {
+    return new Map([...(message.headers ?? [])].map(([name, values]) => [name, values[0] ?? ""]));
+  } catch {
+    return UNREADABLE;
+  }
+}
+
+/** Nobody can say of such a message that the broker did not make it. */
+const UNREADABLE: ReadonlyMap<string, string> = new Map([["Nats-Stream", ""]]);

@@ -1,3 +1,4 @@
+import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { STORE } from "../../../shared/limits.ts";
 import { assignmentRows } from "../../../shared/rows/assignment.ts";
@@ -5,9 +6,12 @@ import { credRows } from "../../../shared/rows/credential.ts";
 import type { Entry } from "../../../shared/rows/family.ts";
 import type { Gate } from "../../../shared/rows/gate.ts";
 import { gateRows } from "../../../shared/rows/gate.ts";
+import { type Obligation, obligationRows } from "../../../shared/rows/mesh/obligation.ts";
 import { serviceSpecRows, serviceStatusRows } from "../../../shared/rows/service.ts";
 import { uidRows } from "../../../shared/rows/uid.ts";
 import { create, fenced, touch } from "../../../shared/store/message.ts";
+import { subjectOf } from "../../../shared/store/streams.ts";
+import { EnvelopeId } from "../../../shared/tokens.ts";
 import { type Broker, startBroker } from "../../kit/broker.ts";
 import { ACTOR, freshUid, MANAGER, OWNER, openGate, PRINCIPAL, rootCred } from "../../kit/rows.ts";
 import { openStore, streamName, type TestStore } from "../../kit/store.ts";
@@ -81,6 +85,35 @@ describe("a scan", () => {
       expect(new Set(keysOf(entries)).size).toBe(entries.length);
       expect(corrupt).toEqual([]);
     }
+  });
+
+  /** As anybody's own bytes may have it: a header block that no library would write. */
+  async function publishRaw(subject: string, head: string, body: string): Promise<void> {
+    const socket = connect(broker.port, "127.0.0.1");
+    const lengths = `${head.length} ${head.length + body.length}`;
+    socket.write(
+      `CONNECT {"verbose":false,"headers":true}\r\nHPUB ${subject} ${lengths}\r\n${head}${body}\r\nPING\r\n`,
+    );
+    for await (const data of socket) if (String(data).includes("PONG")) break;
+  }
+
+  it.each([
+    ["says that nothing is left", "NATS/1.0 404 No Messages\r\n\r\n", "row"],
+    ["says that the time is over", "NATS/1.0 408 Request Timeout\r\n\r\n", "row"],
+    ["says that something is wrong", "NATS/1.0 409 Consumer Deleted\r\n\r\n", "row"],
+    ["nobody can read", "NATS/1.0\r\na b: c\r\n\r\n", "corrupt"],
+    ["is all there is, and nobody can read", "NATS/1.0\r\na b: c\r\n\r\n", "corrupt", ""],
+  ])("goes on behind a row whose header %s", async (_, head, counts, ...[bytes]) => {
+    const target = freshUid();
+    const value: Obligation = { state: "terminal", outcome: "abandoned", opId: target };
+    const caller = { target, endpoint: MANAGER, owner: OWNER, actor: ACTOR, uid: target };
+    const [odd, later] = ["odd", "later"].map((id) => obligationRows.key({ ...caller, id: EnvelopeId.parse(id) }));
+    if (!odd || !later) return expect.unreachable();
+    await publishRaw(subjectOf("records", on.space, odd.key), head, bytes ?? JSON.stringify(value));
+    await on.store.commit([create(later, value)], on.work());
+    const { entries, corrupt } = await on.store.scan(obligationRows, { target });
+    expect(keysOf(entries)).toEqual((counts === "row" ? [odd.key, later.key] : [later.key]).sort());
+    expect(corrupt).toEqual(counts === "row" ? [] : [odd.key]);
   });
 
   it("reports corrupt rows and returns all the others", async () => {
