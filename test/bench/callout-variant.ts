@@ -1,6 +1,6 @@
 /**
  * One callout in a process of its own, so that its CPU can be told from the clients' and the broker's:
- * `node --import tsx callout-variant.ts library|small|rowless|full <state> <url>`. Speaks over IPC.
+ * `node --import tsx callout-variant.ts library|rowless|full <state> <url>`. Speaks over IPC.
  */
 import { Algorithms, decode, encodeAuthorizationResponse, encodeUser } from "@nats-io/jwt";
 import { fromCurveSeed, fromPublic, fromSeed } from "@nats-io/nkeys";
@@ -12,7 +12,6 @@ import { ServerKeys } from "../../services/callout/server-keys.ts";
 import { startCallout } from "../../services/callout/start.ts";
 import { BearerKeys } from "../../shared/bearer-keys.ts";
 import { parseCreds } from "../../shared/credentials/creds.ts";
-import { encodeJwt, userClaims } from "../../shared/credentials/jwt.ts";
 import { keyPairFromSeed } from "../../shared/credentials/nkeys.ts";
 import { CALLOUT_QUEUE, CALLOUT_SUBJECT } from "../../shared/credentials/profiles/provisioned.ts";
 import { connectUser } from "../../shared/nats/connect.ts";
@@ -65,32 +64,6 @@ async function library(): Promise<void> {
     },
   });
   await nc.flush();
-}
-
-/** Ours, admitting everybody with a JWT as small as the library's. */
-async function small(): Promise<void> {
-  const signing = keyPairFromSeed(dataAccount.signingSeed);
-  await serveCallout({
-    space,
-    instanceId: newUid(ports),
-    version: "0.1.0",
-    connection: await connection(),
-    decide: async ({ request }) => {
-      const claims = userClaims({
-        subject: request.userNkey,
-        name: "bench",
-        issuerAccount: dataAccount.pub,
-        permissions: { pub: { allow: SMALL.pub.allow, deny: [] }, sub: { allow: SMALL.sub.allow, deny: [] } },
-        tags: [],
-        iat: Math.floor(ports.now() / 1_000),
-      });
-      return { jwt: encodeJwt(claims, signing) };
-    },
-    keys: new ServerKeys(keyPairFromSeed(xkey.seed)),
-    answerKeys: { account: account.pub, signing: keyPairFromSeed(account.signingSeed) },
-    ports,
-    log,
-  });
 }
 
 /** The full one, but that its rows are in memory: each is read once, and none is written. */
@@ -146,7 +119,7 @@ async function full(): Promise<void> {
   await startCallout({ ...(await calloutDeps(stateDir, url, settings, () => {})), log });
 }
 
-const variants: Readonly<Record<string, () => Promise<void>>> = { library, small, rowless, full };
+const variants: Readonly<Record<string, () => Promise<void>>> = { library, rowless, full };
 await variants[variant]?.();
 process.on("message", () => process.send?.(process.cpuUsage()));
 process.on("disconnect", () => process.exit());
