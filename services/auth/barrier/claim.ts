@@ -39,12 +39,23 @@ export type Attempt =
 const KEY = planeRows.key({});
 const TRIES = 2;
 
-/** One try, which a lost swap repeats once. A fault of the store is `unavailable`. */
-export async function tryClaim(claiming: Claiming, claimant: Claimant, work: Work): Promise<Attempt> {
+/**
+ * One try, which a lost swap repeats once. A fault of the store is `unavailable`. `stale` gives up asking about a holder
+ * whose row has moved, and nothing else: what was sent to the store is waited for.
+ */
+export async function tryClaim(
+  claiming: Claiming,
+  claimant: Claimant,
+  work: Work,
+  stale?: AbortSignal,
+): Promise<Attempt> {
+  const asking: Work = stale
+    ? { ...work, signal: AbortSignal.any([stale, ...(work.signal ? [work.signal] : [])]) }
+    : work;
   for (let tries = 0; tries < TRIES; tries += 1) {
     const before = await readPlane(claiming, work);
     if (before === "corrupt") return { refused: "corrupt" };
-    const verdict = before?.value.state === "held" ? await proof(claiming, before.value, work) : undefined;
+    const verdict = before?.value.state === "held" ? await proof(claiming, before.value, asking) : undefined;
     if (verdict) return verdict;
     const claim = await take(claiming, claimant, before, work);
     if (claim) return { claim };

@@ -100,7 +100,7 @@ export class PlaneClaim {
     for (let tries = 0; !signal.aborted; tries += 1) {
       const seen = this.#changed.count;
       this.#watch();
-      const held = await this.#attempt(serving);
+      const held = await this.#attempt(serving, seen);
       if (held) {
         tries = 0;
         await this.#hold(held, whileHeld);
@@ -135,15 +135,19 @@ export class PlaneClaim {
       });
   }
 
-  async #attempt({ instanceId, epoch }: Serving): Promise<Held | undefined> {
+  /** `seen`: as far as changes were known when it began; a later one makes what it asks pointless. */
+  async #attempt({ instanceId, epoch }: Serving, seen: number): Promise<Held | undefined> {
     const { store, scan, ports, log } = this.#options;
     const tuple = scan.tuple();
     if (!tuple) return this.#refuse({ refused: "fenced" });
     const claimId = `${instanceId}.${epoch}.${newUid(ports).slice(0, 26)}`;
+    const stale = new AbortController();
+    const stop = AbortSignal.any([stale.signal, this.#stopping.signal]);
+    void this.#changed.next(seen, ports, BARRIER.stepMs, stop).then(() => stale.abort());
     try {
       const work = ownWork(ports, BARRIER.stepMs, this.#stopping.signal);
-      const attempt = await tryClaim(this.#options, { claimId, tuple }, work);
-      if ("refused" in attempt) return this.#refuse(attempt);
+      const attempt = await tryClaim(this.#options, { claimId, tuple }, work, stale.signal);
+      if ("refused" in attempt) return stale.signal.aborted ? undefined : this.#refuse(attempt);
       this.#claimed = attempt.claim;
       const held = new Held(attempt.claim, store);
       if (scan.tuple() !== tuple) held.lose("fenced");
@@ -153,6 +157,8 @@ export class PlaneClaim {
       log.warn({ err: reasonOf(error) }, "the plane claim could not be tried for");
       this.#reason = "unknown";
       return undefined;
+    } finally {
+      stale.abort();
     }
   }
 

@@ -110,6 +110,17 @@ describe("a replica", () => {
     expect(second.asked.at(-1)).toEqual(entry.value.ledger);
   });
 
+  it("takes the claim the moment it is given up, though it waits for a custodian that does not answer", async () => {
+    const first = await start();
+    await winning(first);
+    word = "silence";
+    const second = await start();
+    await vi.waitFor(() => expect(second.asked.length).toBeGreaterThan(0), WITHIN);
+    expect(second.plane.reason).toBe("unknown");
+    await first.plane.release(async () => store.store);
+    expect((await winning(second)).entry.value).toMatchObject({ generation: 2, ledger: second.tuple });
+  });
+
   it.each([
     ["a marker", { "KV-Operation": "DEL" }, ""],
     ["garbled", {}, "{"],

@@ -23,7 +23,7 @@ export const ports: Ports = {
 };
 
 /** What the custodian says of a connection, or of the ledger's and the records' one. */
-export type Word = Verdict | readonly [Verdict, Verdict] | Error;
+export type Word = Verdict | readonly [Verdict, Verdict] | Error | "silence";
 
 /** Answers as the custodian does. */
 export function custodian(word: (ledger: Tuple) => Word): CustodyClient & { readonly asked: Tuple[] } {
@@ -36,6 +36,7 @@ export function custodian(word: (ledger: Tuple) => Word): CustodyClient & { read
       asked.push(ledger);
       const said = word(ledger);
       if (said instanceof Error) throw said;
+      if (said === "silence") return new Promise(() => {});
       const [one, other] = typeof said === "string" ? [said, said] : said;
       const sweepComplete = one !== "unknown" && other !== "unknown";
       return { ledger: { tuple: ledger, state: one }, records: { tuple: records, state: other }, sweepComplete };
