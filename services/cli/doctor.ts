@@ -8,8 +8,9 @@ import { openFolder } from "../../shared/secrets/folder.ts";
 import { act, type Outcome } from "./action.ts";
 import { accountFindings } from "./checks/accounts.ts";
 import { brokerFindings } from "./checks/broker.ts";
-import { fileFindings } from "./checks/files.ts";
-import { bad, type Finding } from "./checks/finding.ts";
+import { chmodFor, fileFindings, remedyOfMissing } from "./checks/files.ts";
+import { bad, type Finding, RELOAD } from "./checks/finding.ts";
+import { providerFindings } from "./checks/providers.ts";
 import { serviceFindings } from "./checks/services.ts";
 import { EXIT } from "./failure.ts";
 import { connectAs, type Globals, placeOf } from "./operator.ts";
@@ -17,7 +18,7 @@ import { connectAs, type Globals, placeOf } from "./operator.ts";
 export function doctorCommand(program: Command, outcome: Outcome): void {
   const doctor = program
     .command("doctor")
-    .description("check files, accounts, broker, clock and services, and say what to change")
+    .description("check files, accounts, providers, broker, clock and services, and say what to change")
     .addHelpText(
       "after",
       "\nExit code 0: nothing is wrong; 1: something is.\n\nExample:\n  mesh-authority doctor --json",
@@ -46,6 +47,7 @@ async function examine(globals: Globals): Promise<Finding[]> {
   return [
     ...(await checked("files", () => fileFindings(folder, space))),
     ...(await checked("accounts", () => accountFindings(folder, store, space))),
+    ...(await checked("identity providers", () => providerFindings(folder, space))),
     ...(await over("custodian_system", brokerFindings)),
     ...(await over("operator", (connection) => serviceFindings(connection, ["auth", "exchange", "custodian"]))),
     ...(await over("operator_callout", (connection) => serviceFindings(connection, ["callout"]))),
@@ -73,15 +75,18 @@ async function checked(check: string, look: () => Promise<Finding[]>): Promise<F
     return await look();
   } catch (error) {
     const reason = (isAuthorityError(error) ? error.reason : undefined) ?? textOf(error);
-    return [bad(check, reason, remedyFor(error))];
+    return [bad(check, reason, remedyFor(error, reason))];
   }
 }
 
-function remedyFor(error: unknown): string {
-  if (isAuthorityError(error, "unauthenticated"))
-    return "nats-server --signal reload, if creds were rotated or a space added";
+function remedyFor(error: unknown, reason: string): string {
+  const [, missing] = /^(\S+): is not there/.exec(reason) ?? [];
+  if (missing !== undefined) return remedyOfMissing(missing);
+  const chmod = chmodFor(reason);
+  if (chmod !== undefined) return chmod;
+  if (isAuthorityError(error, "unauthenticated")) return `${RELOAD}, if creds were rotated or a space added`;
   if (isAuthorityError(error, "unavailable")) return "start the broker, or name it with --servers";
-  return "restore the file from a backup, or run init again";
+  return "restore that file from a backup";
 }
 
 const lineOf = ({ ok, check, found, do: remedy }: Finding): string =>

@@ -3,6 +3,7 @@
 import { InvalidArgumentError } from "commander";
 import { AuthorityError, type ErrorDetail, textOf } from "../../shared/errors.ts";
 import { refused } from "../../shared/secrets/document.ts";
+import { chmodFor } from "./checks/files.ts";
 
 /** Exit codes of the command line. */
 export const EXIT = {
@@ -89,7 +90,7 @@ function aboutDetail(detail: ErrorDetail): string {
   }
 }
 
-function remedies({ code, details, outcome, message }: AuthorityError): string[] {
+function remedies({ code, details, outcome, message, reason = "" }: AuthorityError): string[] {
   const kinds = new Set(details.map(({ kind }) => kind));
   const lines: string[] = [];
   if (kinds.has("ai.cotal.auth.current-lifecycle")) {
@@ -107,7 +108,8 @@ function remedies({ code, details, outcome, message }: AuthorityError): string[]
     if (outcome === "unknown") lines.push("it may have happened all the same; to repeat it is safe");
   }
   if (message === STATE_REFUSES) {
-    lines.push("make a space with `init`, name another folder with --state, or bring the file back from a backup");
+    const another = "make a space with `init`, name another folder with --state, or bring the file back from a backup";
+    lines.push(chmodFor(reason) ?? another);
   }
   if (code === "contract-mismatch") lines.push("this command line and the running auth are of different versions");
   return lines;

@@ -10,6 +10,7 @@ import { explainCommand } from "./explain.ts";
 import { EXIT } from "./failure.ts";
 import { idpCommands } from "./idp.ts";
 import { initCommand } from "./init.ts";
+import { repairAccountsCommand } from "./repair-accounts.ts";
 import { repairRowCommand } from "./repair-row.ts";
 import { retirementCommands } from "./retirement.ts";
 import { rotateCommands } from "./rotate.ts";
@@ -72,6 +73,7 @@ function program(outcome: Outcome, json: boolean): Command {
   rotateCommands(root, outcome);
   explainCommand(root, outcome);
   doctorCommand(root, outcome);
+  repairAccountsCommand(root, outcome);
   repairRowCommand(root, outcome);
   return root;
 }

@@ -64,7 +64,7 @@ export function revoking(nats: NatsBody, nkeys: Iterable<string>, iat: number): 
   return { ...nats, revocations: { ...Object(nats.revocations), ...added } };
 }
 
-function signingKeys(nats: NatsBody): unknown[] {
+export function signingKeys(nats: NatsBody): unknown[] {
   return Array.isArray(nats.signing_keys) ? nats.signing_keys : [];
 }
 

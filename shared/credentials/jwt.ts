@@ -154,7 +154,8 @@ export interface AccountOptions {
 }
 
 /** Every limit is written out: to the broker a missing one is 0 (identity §1.4). */
-const ACCOUNT_LIMITS = {
+/** Written out, since one that is left out is none at all to the broker. */
+export const ACCOUNT_LIMITS = {
   subs: -1,
   data: -1,
   payload: -1,
@@ -176,7 +177,7 @@ const jetstreamLimits = (value: -1 | 0) => ({
   max_bytes_required: false,
 });
 
-const JETSTREAM_LIMITS = { unlimited: jetstreamLimits(-1), none: jetstreamLimits(0), unset: {} } as const;
+export const JETSTREAM_LIMITS = { unlimited: jetstreamLimits(-1), none: jetstreamLimits(0), unset: {} } as const;
 
 export function accountClaims(account: AccountOptions): ClaimsDraft {
   const { authorization, revocations } = account;

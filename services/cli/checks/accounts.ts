@@ -16,10 +16,12 @@ import { spaceFiles } from "../../../shared/secrets/settings.ts";
 import { limitedTo, type SecretStore, secretKey } from "../../../shared/secrets/store.ts";
 import type { Space } from "../../../shared/tokens.ts";
 import { loadAccount, loadOperator } from "../../offline/jwts.ts";
-import { bad, type Finding, good } from "./finding.ts";
+import { bad, type Finding, good, RELOAD } from "./finding.ts";
 
 /** What an account must say; to the broker a limit that is left out is 0. */
 const LIMITS = ["subs", "data", "payload", "imports", "exports", "conn", "leaf"] as const;
+const REPAIR = `run repair-accounts, then ${RELOAD}`;
+const ANOTHER = "remove sentinel.creds, run init again with this --space, then restart exchange and auth";
 const JETSTREAM = ["mem_storage", "disk_storage"] as const;
 
 export async function accountFindings(folder: Folder, whole: SecretStore, space: Space): Promise<Finding[]> {
@@ -40,13 +42,15 @@ export async function accountFindings(folder: Folder, whole: SecretStore, space:
     findings.push(...limitFindings(name, claims.nats));
     if (!conf.includes(text)) {
       findings.push(
-        bad("broker.conf", `has another JWT of account ${name}`, "run init again, then nats-server --signal reload"),
+        bad("broker.conf", `has another JWT of account ${name}`, `run init again with this --space, then ${RELOAD}`),
       );
     }
   }
   findings.push(...calloutFindings(bodies.get("callout"), publicKeys, calloutKeys));
   findings.push(...bypassFindings(bodies.get("space"), publicKeys, serviceKeys));
-  findings.push(await sentinelFinding(folder, space, publicKeys, bodies.get("callout")));
+  if (await spaceFiles(folder, space).hasSentinel()) {
+    findings.push(await sentinelFinding(folder, space, publicKeys, bodies.get("callout")));
+  }
   return findings;
 }
 
@@ -55,15 +59,14 @@ function limitFindings(name: string, nats: NatsBody): Finding[] {
   const missing = LIMITS.filter((limit) => typeof limits[limit] !== "number" || limits[limit] === 0);
   const check = `limits of ${name}`;
   const findings: Finding[] = [];
-  const resign = "sign the account anew with every limit written out, -1 for none";
   if (missing.length > 0)
-    findings.push(bad(check, `${missing.join(", ")} left out or 0: to the broker that is none at all`, resign));
+    findings.push(bad(check, `${missing.join(", ")} left out or 0: to the broker that is none at all`, REPAIR));
   const jetStream = JETSTREAM.some((limit) => limits[limit] !== undefined && limits[limit] !== 0);
   if (name === "system" && jetStream) {
-    findings.push(bad(check, "has JetStream limits, with which the broker does not start", "take them out"));
+    findings.push(bad(check, "has JetStream limits, with which the broker does not start", REPAIR));
   }
   if ((name === "space" || name === "authority") && !jetStream) {
-    findings.push(bad(check, "has no JetStream", resign));
+    findings.push(bad(check, "has no JetStream", REPAIR));
   }
   return findings.length > 0 ? findings : [good(check, "written out")];
 }
@@ -76,28 +79,23 @@ function calloutFindings(nats: NatsBody | undefined, { accounts, users }: Public
   const foreign = listed.filter((nkey) => !wanted.some((user) => user === nkey));
   const allowed = textsOf(allowed_accounts);
   const own = decodeJwt(parseCreds(keys.calloutCreds).jwt).sub;
-  const resign = "run `init` again on a fresh state, or sign the callout account anew";
   return [
     missing.length === 0 && own === users.callout
       ? good("callout user", "listed, so that the broker admits it itself")
       : bad(
           "callout user",
           `${missing.join(", ") || "callout.json"} is not the listed one: sent to the callout itself`,
-          "run `rotate creds callout`, then reload",
+          own === users.callout ? REPAIR : `run rotate creds callout, then ${RELOAD} and restart callout`,
         ),
     foreign.length === 0
       ? good("callout bypass", "no other user is listed")
-      : bad(
-          "callout bypass",
-          `${foreign.join(", ")} is admitted to the callout account unasked`,
-          "take it out of auth_users, then reload",
-        ),
+      : bad("callout bypass", `${foreign.join(", ")} is admitted to the callout account unasked`, REPAIR),
     allowed.length === 1 && allowed[0] === accounts.space
       ? good("allowed accounts", "the space alone")
-      : bad("allowed accounts", `the callout may place users in ${allowed.join(", ") || "no account"}`, resign),
+      : bad("allowed accounts", `the callout may place users in ${allowed.join(", ") || "no account"}`, REPAIR),
     xkey === keys.xkey.pub
       ? good("callout encryption", "the broker seals to the callout's key")
-      : bad("callout encryption", "the account names another curve key, or none", resign),
+      : bad("callout encryption", "the account names another curve key, or none", REPAIR),
   ];
 }
 
@@ -106,10 +104,7 @@ function bypassFindings(nats: NatsBody | undefined, { accounts }: PublicKeys, { 
   const ours = [dataAccount.signingSeed, dataAccount.previousSeed]
     .filter((seed) => seed !== undefined)
     .map((seed) => keyPairFromSeed(seed).public);
-  const keys = Array.isArray(nats?.signing_keys) ? nats.signing_keys : [];
-  const foreign = keys
-    .map((key) => (typeof key === "string" ? key : String(Object(key).key)))
-    .filter((key) => !ours.includes(key));
+  const foreign = keysOf(nats).filter((key) => !ours.includes(key));
   const check = "who bypasses the callout";
   if (foreign.length === 0)
     return [good(check, `whoever holds the root seed of ${accounts.space}, and auth by design`)];
@@ -117,7 +112,7 @@ function bypassFindings(nats: NatsBody | undefined, { accounts }: PublicKeys, { 
     bad(
       check,
       `holders of ${foreign.join(", ")} too`,
-      "take foreign signing keys out of the space account, then reload",
+      `if they should not: run repair-accounts --drop-signing-keys, then ${RELOAD}`,
     ),
   ];
 }
@@ -129,18 +124,25 @@ async function sentinelFinding(
   callout: NatsBody | undefined,
 ): Promise<Finding> {
   const { jwt } = await spaceFiles(folder, space).sentinel();
-  const { sub, nats } = decodeJwt(jwt);
+  const { sub, iss, nats } = decodeJwt(jwt);
   const check = "sentinel";
   const listed = textsOf(Object(callout?.authorization).auth_users).includes(sub);
   const { pub, sub: subscribe } = Object(nats) as Record<string, { allow?: unknown[]; deny?: unknown[] } | undefined>;
   const closed = [pub, subscribe].every((rules) => rules?.deny?.includes(">") && !rules.allow?.length);
-  if (nats.issuer_account !== accounts.callout)
-    return bad(check, "is of another account", "run init again without sentinel.creds");
-  if (listed) return bad(check, "is admitted without the callout", "take it out of auth_users, then reload");
+  if (nats.issuer_account !== accounts.callout) return bad(check, "is of another account", ANOTHER);
+  if (listed) return bad(check, "is admitted without the callout", REPAIR);
+  if (![accounts.callout, ...keysOf(callout)].includes(iss))
+    return bad(check, "is signed by a key that the account has no more", ANOTHER);
   return closed
     ? good(check, "may do nothing, and is sent to the callout")
-    : bad(check, "may do something by itself", "run init again without sentinel.creds");
+    : bad(check, "may do something by itself", ANOTHER);
 }
+
+/** The signing keys of an account, scoped ones too. */
+const keysOf = (nats: NatsBody | undefined): string[] =>
+  (Array.isArray(nats?.signing_keys) ? nats.signing_keys : []).map((key) =>
+    typeof key === "string" ? key : String(Object(key).key),
+  );
 
 const textsOf = (value: unknown): string[] =>
   Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];

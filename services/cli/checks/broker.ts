@@ -1,10 +1,10 @@
 /** Whether every server is as the authority needs it, and whether our clocks agree (identity §1.4). */
 import { createInbox, type NatsConnection } from "@nats-io/nats-core";
-import { CLI, LIFE } from "../../../shared/limits.ts";
+import { CLI, CONNECTION, LIFE } from "../../../shared/limits.ts";
 import { systemPorts } from "../../../shared/ports.ts";
 import { bad, type Finding, good } from "./finding.ts";
 
-interface Varz {
+export interface Varz {
   readonly server_name: string;
   readonly version: string;
   readonly now: string;
@@ -21,12 +21,12 @@ interface Varz {
 
 const NEEDED = {
   version: [2, 12],
-  maxControlLine: 65_536,
+  maxControlLine: CONNECTION.controlLine,
   authTimeoutS: 5,
   deadAfterS: 60,
   maxConsumers: 100_000,
 } as const;
-const SHIPPED = "start it with the shipped nats-server.conf";
+const set = (line: string): string => `set ${line}, as nats-server.conf does, and restart it`;
 
 /** `system` may ask the servers of the system account. */
 export async function brokerFindings(system: NatsConnection, inboxPrefix: string): Promise<Finding[]> {
@@ -36,7 +36,8 @@ export async function brokerFindings(system: NatsConnection, inboxPrefix: string
   return answers.flatMap(({ varz, at }) => serverFindings(varz, at));
 }
 
-function serverFindings(varz: Varz, at: number): Finding[] {
+/** `at` is our time when the server told its own, in Unix ms. */
+export function serverFindings(varz: Varz, at: number): Finding[] {
   const name = varz.server_name.length > 20 ? `${varz.server_name.slice(0, 8)}…` : varz.server_name;
   const check = (what: string): string => `broker ${name}: ${what}`;
   const judge = (what: string, right: boolean, found: string, remedy: string): Finding =>
@@ -49,16 +50,36 @@ function serverFindings(varz: Varz, at: number): Finding[] {
   const consumers = varz.jetstream?.limits?.default_max_consumers ?? 0;
   return [
     judge("version", recent, varz.version, `install nats-server ${NEEDED.version.join(".")} or later`),
-    judge("max_control_line", varz.max_control_line >= NEEDED.maxControlLine, String(varz.max_control_line), SHIPPED),
-    judge("authorization timeout", varz.auth_timeout === NEEDED.authTimeoutS, `${varz.auth_timeout} s`, SHIPPED),
-    judge("dead connections", deadAfter <= NEEDED.deadAfterS, `dropped after ${deadAfter} s`, SHIPPED),
+    judge(
+      "max_control_line",
+      varz.max_control_line >= NEEDED.maxControlLine,
+      String(varz.max_control_line),
+      set(`max_control_line: ${NEEDED.maxControlLine}`),
+    ),
+    judge(
+      "authorization timeout",
+      varz.auth_timeout === NEEDED.authTimeoutS,
+      `${varz.auth_timeout} s`,
+      set(`authorization { timeout: ${NEEDED.authTimeoutS} }`),
+    ),
+    judge(
+      "dead connections",
+      deadAfter <= NEEDED.deadAfterS,
+      `dropped after ${deadAfter} s`,
+      set('ping_interval: "20s" and ping_max: 2'),
+    ),
     judge(
       "JetStream",
       syncAlways === true,
       syncAlways ? "acknowledges what is on disk" : "acknowledges before the disk, or is off",
-      SHIPPED,
+      set("jetstream { sync_interval: always }"),
     ),
-    judge("consumers of a stream", consumers >= NEEDED.maxConsumers, String(consumers), SHIPPED),
+    judge(
+      "consumers of a stream",
+      consumers >= NEEDED.maxConsumers,
+      String(consumers),
+      set(`jetstream { limits { default_max_consumers: ${NEEDED.maxConsumers} } }`),
+    ),
     judge(
       "clock",
       Math.abs(offset) < LIFE.skewS * 1_000,

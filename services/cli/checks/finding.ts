@@ -10,3 +10,6 @@ export interface Finding {
 
 export const good = (check: string, found: string): Finding => ({ check, ok: true, found });
 export const bad = (check: string, found: string, remedy: string): Finding => ({ check, ok: false, found, do: remedy });
+
+/** Puts what was changed in the broker's files in force. */
+export const RELOAD = "nats-server --signal reload";

@@ -112,7 +112,7 @@ describe("the operator's command line", () => {
     await chmod(file, 0o600);
     expect(code).toBe(1);
     const wrong = (answer as Finding[]).filter(({ ok }) => !ok);
-    expect(wrong.find(({ check }) => check === "file")).toMatchObject({ do: expect.stringContaining("chmod 600") });
+    expect(wrong.find(({ check }) => check === "file")).toMatchObject({ do: expect.stringContaining("chmod go-rwx") });
     expect(wrong.map(({ check }) => check)).toEqual(expect.arrayContaining(["service exchange", "service callout"]));
   });
 
