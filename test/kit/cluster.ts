@@ -67,9 +67,10 @@ class BrokerCluster implements Cluster {
     return broker;
   }
 
-  async stop(): Promise<void> {
+  /** Bound, since it is handed on by itself. */
+  readonly stop = async (): Promise<void> => {
     await Promise.all(this.brokers.map((broker) => broker.stop()));
-  }
+  };
 }
 
 /** Waits until a stream with a replica on every server can be made, seen from this server: a leader, all peers known. */
