@@ -34,7 +34,7 @@ export function withPeer({ trustedProxy }: Pick<FaceDeps, "trustedProxy">): Midd
 }
 
 /** The socket's address; behind a trusted proxy the hop that it added last. No other forwarding header is read. */
-export function peerOf(incoming: Pick<IncomingMessage, "headers" | "socket">, trustedProxy: boolean): string {
+function peerOf(incoming: Pick<IncomingMessage, "headers" | "socket">, trustedProxy: boolean): string {
   const socket = plain(incoming.socket.remoteAddress ?? "");
   if (!trustedProxy) return socket;
   const header = incoming.headers["x-forwarded-for"];

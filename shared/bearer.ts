@@ -173,7 +173,7 @@ function capOf(act: unknown): number {
 }
 
 /** A pairing claim stands with its view, and the view with its claim. */
-export function isPaired(act: Pick<BearerAct, "view" | Pairing>): boolean {
+function isPaired(act: Pick<BearerAct, "view" | Pairing>): boolean {
   const { pairing } = viewRule(act.view);
   return PAIRINGS.every((name) => (act[name] !== undefined) === (name === pairing));
 }

@@ -3,7 +3,7 @@
  *
  * The number is `Nats-Service-Error-Code` on the rail and the HTTP status at the gateway.
  */
-export const ERROR_NUMBERS = {
+const ERROR_NUMBERS = {
   "bad-request": 400,
   "unsupported-version": 400,
   "op-mismatch": 400,

@@ -39,7 +39,7 @@ export function newGeneration(ports: Ports): Generation {
 }
 
 /** A uniform number in [0, 1). */
-export function randomFraction(ports: Ports): number {
+function randomFraction(ports: Ports): number {
   return Buffer.from(ports.random(4)).readUInt32BE() / 2 ** 32;
 }
 

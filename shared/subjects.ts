@@ -2,7 +2,7 @@
 import { WIRE } from "./limits.ts";
 import { Actor, Command, EndpointLabel, Generation, Nonce, Owner, Space, type Triple, Uid } from "./tokens.ts";
 
-export const RAILS = ["one", "all", "inst"] as const;
+const RAILS = ["one", "all", "inst"] as const;
 export type Rail = (typeof RAILS)[number];
 
 /** Mode words, and how many target tokens each brings. Owners can never spell one. */

@@ -34,7 +34,7 @@ export async function revisit<Args>(visit: ManagingVisit<Args>): Promise<Managin
 }
 
 /** Checks C3 to C5, which hold for a door's inner request as well. */
-export function commonChecks({ context, holder, operation, args }: Visit): void {
+function commonChecks({ context, holder, operation, args }: Visit): void {
   if (operation.scope && "granter" in holder) assertScope(holder.granter, operation.scope);
   const keys = nkeysOf(args);
   if (new Set(keys).size !== keys.length) throw new AuthorityError("bad-request", "the nkeys of a request must differ");

@@ -4,7 +4,7 @@
  */
 import { headerText } from "../../shared/errors.ts";
 
-export const DROPS = ["subject", "broker-made", "reply-not-inbox"] as const;
+const DROPS = ["subject", "broker-made", "reply-not-inbox"] as const;
 export type Drop = (typeof DROPS)[number];
 
 /** What the framework keeps per endpoint and lets us overwrite. */

@@ -40,7 +40,7 @@ const IssuedRow = closed({
 export type Issued = Static<typeof IssuedRow>;
 
 /** Whether a reference names the lifecycle and generation in a key. */
-export const isRefOf = (ref: Ref, key: Omit<Ref, "space">): boolean =>
+const isRefOf = (ref: Ref, key: Omit<Ref, "space">): boolean =>
   ref.owner === key.owner && ref.actor === key.actor && ref.uid === key.uid && ref.generation === key.generation;
 
 export const issuedRows = family({

@@ -56,7 +56,7 @@ export const issuerDocument = document(IssuerFile, ({ keys, activeKid }) => {
 });
 
 /** What `iss` says in the bearers of a space. */
-export const issuerOf = (space: Space): string => `urn:cotal:auth:${space}`;
+const issuerOf = (space: Space): string => `urn:cotal:auth:${space}`;
 
 /** The first file of a space: one key, signing at once. */
 export function newIssuerFile(space: Space, ports: Ports): IssuerFile {

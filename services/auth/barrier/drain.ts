@@ -65,7 +65,7 @@ async function settleOne(settling: Settling, row: Entry<Obligation>): Promise<bo
 }
 
 /** The retirement stays frozen and contained; the operator may end a row by hand (`drain-abandon`). */
-export const drainBlocked = (opId: Uid, open: Open): AuthorityError =>
+const drainBlocked = (opId: Uid, open: Open): AuthorityError =>
   new AuthorityError("unavailable", "obligations of this lifecycle are not settled yet, ask again", {
     details: [blockedDetail(opId, open)],
     reason: `${open.rows.length} open and ${open.unreadable.length} unreadable obligations`,

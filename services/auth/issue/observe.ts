@@ -31,7 +31,7 @@ export async function observe(visit: Pick<Visit, "context" | "work">, subject: s
 }
 
 /** What an observed body says, if it is a request on its subject. */
-export function readObserved(subject: RequestSubject, body: Uint8Array): Observed {
+function readObserved(subject: RequestSubject, body: Uint8Array): Observed {
   let envelope: EndpointRequest;
   try {
     envelope = parseEnvelope(parseBody(body));

@@ -5,7 +5,7 @@ import { type Owner, type Principal, principalOf, type Uid } from "../../../shar
 import { MANAGER } from "../context.ts";
 import type { Visit } from "../visit.ts";
 
-export const derivedPrincipals = (owner: Owner, instanceId: Uid): Principal[] =>
+const derivedPrincipals = (owner: Owner, instanceId: Uid): Principal[] =>
   Object.values(actorsOf(instanceId)).map((actor) => principalOf(owner, actor));
 
 export async function familyOf(

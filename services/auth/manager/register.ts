@@ -46,7 +46,7 @@ export const handleManagerRegister: AuthHandler<typeof managerRegister> = async 
 };
 
 /** Checks 3 and 4: the executor wrote the spec before, and it names this owner. */
-export async function ownSpec(
+async function ownSpec(
   { context, args, holder }: ManagingVisit<{ instanceId: Visit["args"]["instanceId"] }>,
   work: Work,
 ): Promise<Entry<ServiceSpec>> {

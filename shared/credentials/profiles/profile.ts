@@ -23,7 +23,7 @@ export interface Rows {
 }
 
 /** Whose connection it is. `inbox` is its nkey; of one admitted by the callout, its nonce. */
-export const HOLDER = {
+const HOLDER = {
   space: Space.schema,
   owner: Owner.schema,
   actor: Actor.schema,

@@ -17,7 +17,7 @@ import type { TestStore } from "../../../kit/store.ts";
 
 export const TARGET_OWNER = Owner.parse(`u_${"t".repeat(26)}`);
 export const CALLER_OWNER = Owner.parse(`u_${"c".repeat(26)}`);
-export const FINGERPRINT = Digest.parse(`sha256:${"f".repeat(64)}`);
+const FINGERPRINT = Digest.parse(`sha256:${"f".repeat(64)}`);
 export const OTHER = Digest.parse(`sha256:${"0".repeat(64)}`);
 
 export const retiring = (): Retiring => {

@@ -64,7 +64,7 @@ export const heldBy = (manager: TestManager, runId: RunId, takeoverId = freshTak
   fencingToken: 1,
 });
 
-export const statusKey = (runId: RunId) => runStatusRows.key({ endpoint: MANAGER, runId });
+const statusKey = (runId: RunId) => runStatusRows.key({ endpoint: MANAGER, runId });
 
 /** The status as the driver of that attempt writes it; gives its revision. */
 export function writeStatus(space: TestSpace, held: Held, change: Partial<RunStatus> = {}): Promise<number> {
