@@ -68,10 +68,12 @@ export interface GroundOptions extends Partial<Pick<InitOptions, "settings" | "p
   readonly cluster?: boolean;
   /** Seconds that the broker gives a client for its CONNECT; an eviction settles no sooner. */
   readonly authTimeoutS?: number;
+  /** More of the broker's own settings, and of those inside its `jetstream` block. */
+  readonly broker?: { readonly config?: string; readonly jetstream?: string };
 }
 
 export async function startGround(options: GroundOptions = {}): Promise<Ground> {
-  const { streams = true, cluster = false, authTimeoutS = 5, ...init } = options;
+  const { streams = true, cluster = false, authTimeoutS = 5, broker: more = {}, ...init } = options;
   const ports = systemPorts;
   const space = Space.parse("demo");
   const stateDir = await mkdtemp(join(tmpdir(), "state-"));
@@ -81,8 +83,10 @@ export async function startGround(options: GroundOptions = {}): Promise<Ground> 
   const keys = await loadSecret(secrets, space, SECRET.serviceKeys);
   const root = (account: "dataAccount" | "authorityAccount") => everythingUser(keys[account]);
 
-  const config = `authorization { timeout: ${authTimeoutS} }\n${await readFile(join(stateDir, "broker", "broker.conf"), "utf8")}`;
-  const { brokers, stop } = await startServers(config, cluster, root("dataAccount"));
+  const shipped = await readFile(join(stateDir, "broker", "broker.conf"), "utf8");
+  const config = `authorization { timeout: ${authTimeoutS} }\n${shipped}\n${more.config ?? ""}`;
+  const jetstream = `${JETSTREAM}\n${more.jetstream ?? ""}`;
+  const { brokers, stop } = await startServers({ config, jetstream }, cluster, root("dataAccount"));
   const [broker] = brokers;
   if (!broker) throw new Error("no server");
   const servers = brokers.map(({ url }) => url);
@@ -128,13 +132,17 @@ export async function startGround(options: GroundOptions = {}): Promise<Ground> 
   };
 }
 
-async function startServers(config: string, cluster: boolean, probe: User) {
+async function startServers(
+  given: { readonly config: string; readonly jetstream: string },
+  cluster: boolean,
+  probe: User,
+) {
   if (!cluster) {
-    const broker = await startBroker({ jetstream: JETSTREAM, config });
+    const broker = await startBroker(given);
     return { brokers: [broker], stop: () => broker.stop() };
   }
   const authenticator = jwtAuthenticator(probe.jwt, new TextEncoder().encode(probe.key.seed));
-  return startCluster({ jetstream: JETSTREAM, config, probe: { authenticator } });
+  return startCluster({ ...given, probe: { authenticator } });
 }
 
 /** May do everything in the account. */
