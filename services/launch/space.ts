@@ -35,14 +35,15 @@ export interface LaunchedSpace {
 }
 
 /**
- * A development space: the one there is, or a new one. The port of its identity provider is part of every owner's
- * name, so it stays as it was; the others move to where they are asked for.
+ * A development space: `dev`, made where the folder holds none; else the only one there is. The port of its identity
+ * provider is part of every owner's name, so it stays as it was; the others move to where they are asked for.
  */
 export async function developmentSpace(options: SpaceOptions): Promise<LaunchedSpace> {
   const { stateDir, ports } = options;
   const folder = await openFolder(stateDir, { make: true, ports });
   const present = await spacesIn(folder);
-  const space = present.length === 0 ? DEVELOPMENT_SPACE : await chooseSpace(folder, options.space);
+  const dev = present.length === 0 || present.includes(DEVELOPMENT_SPACE);
+  const space = dev ? DEVELOPMENT_SPACE : await chooseSpace(folder, undefined);
   const before = present.length === 0 ? undefined : await settingsOf(folder, space);
   if (before && !before.development) {
     throw new AuthorityError(
