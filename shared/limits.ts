@@ -61,8 +61,9 @@ export const ARGUMENT = {
   list: 64,
   /** entries of one side of a permission ceiling */
   patterns: 1_024,
-  /** rows of one page of `actor-list` */
+  /** rows of one page of `actor-list`, and bytes of them: well inside a broker's `max_payload` of 1 MiB */
   page: 256,
+  pageBytes: 524_288,
   url: 2_048,
   /** a commentary that another program wrote */
   note: 4_096,
@@ -91,6 +92,10 @@ export const STORE = {
   maxBatch: 256,
   /** atomic batches in flight per process; the broker allows 50 per stream */
   batchesInFlight: 16,
+  /** rows of one question read side by side */
+  readsAtOnce: 32,
+  /** scans of one question made side by side: each has a consumer */
+  scansAtOnce: 8,
   scanBatch: 256,
   scanBatchMs: 5_000,
   scanInactivityMs: 30_000,

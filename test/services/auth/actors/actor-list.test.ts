@@ -8,7 +8,15 @@ import { ARGUMENT } from "../../../../shared/limits.ts";
 import { newNonce, newUid, systemPorts } from "../../../../shared/ports.ts";
 import { type Actor as ActorRow, actorRows } from "../../../../shared/rows/actor.ts";
 import { subjectOf } from "../../../../shared/store/streams.ts";
-import { Actor, Hex64, type Owner, Principal, type RequestId, type Triple } from "../../../../shared/tokens.ts";
+import {
+  Actor,
+  ChannelPattern,
+  Hex64,
+  type Owner,
+  Principal,
+  type RequestId,
+  type Triple,
+} from "../../../../shared/tokens.ts";
 import type { Person } from "../../../kit/person.ts";
 import { stranger } from "../../../kit/rail.ts";
 import { startSpace, type TestSpace } from "../../../kit/space.ts";
@@ -120,6 +128,25 @@ describe("a list", () => {
     const all = await list();
     expect(all.actors).toHaveLength(ARGUMENT.page);
     expect(all.next).toBeDefined();
+  });
+
+  it("ends a page early where its rows are large, and goes on behind it", async () => {
+    const { owner } = stranger();
+    const patterns = Array.from({ length: ARGUMENT.list }, (_, at) => ChannelPattern.parse(`${"c".repeat(240)}.${at}`));
+    const names = Array.from({ length: 30 }, (_, at) => `large${String(at).padStart(2, "0")}`);
+    await Promise.all(names.map((name) => put(row(owner, name, { allowSubscribe: patterns, allowPublish: patterns }))));
+    const seen: string[] = [];
+    const sizes: number[] = [];
+    let after: string | undefined;
+    do {
+      const page: Awaited<ReturnType<typeof list>> = await list({ owner, ...(after === undefined ? {} : { after }) });
+      expect(Buffer.byteLength(JSON.stringify(page))).toBeLessThan(ARGUMENT.pageBytes + 1_024);
+      seen.push(...page.actors.map(({ actor }) => actor));
+      sizes.push(page.actors.length);
+      after = page.next;
+    } while (after !== undefined);
+    expect(seen).toEqual(names);
+    expect(sizes).toEqual([16, 14]);
   });
 
   it("ends with the last full page", async () => {
