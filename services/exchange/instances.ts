@@ -1,5 +1,6 @@
 /** The manager instances of an owner, and which of them are alive (identity §8). */
 import type { NatsConnection } from "@nats-io/nats-core";
+import { atOnce } from "../../shared/at-once.ts";
 import { unavailable } from "../../shared/errors.ts";
 import { STORE } from "../../shared/limits.ts";
 import type { Ports } from "../../shared/ports.ts";
@@ -13,8 +14,6 @@ import { EndpointLabel, type Owner, type Space, type Uid } from "../../shared/to
 import { timeLeft, type Work } from "../../shared/work.ts";
 
 const MANAGER = EndpointLabel.parse("manager");
-/** How many instances are looked at side by side. */
-const AT_ONCE = 16;
 
 interface SubjectsPage {
   readonly state?: { readonly subjects?: Readonly<Record<string, number>> };
@@ -64,11 +63,6 @@ export async function isLive({ store }: InstanceDeps, instanceId: Uid, work: Wor
 }
 
 export async function liveOnes(deps: InstanceDeps, instances: readonly Uid[], work: Work): Promise<Uid[]> {
-  const live: Uid[] = [];
-  for (let at = 0; at < instances.length; at += AT_ONCE) {
-    const some = instances.slice(at, at + AT_ONCE);
-    const states = await Promise.all(some.map((instanceId) => isLive(deps, instanceId, work)));
-    live.push(...some.filter((_, index) => states[index]));
-  }
-  return live;
+  const live = await atOnce(STORE.readsAtOnce / 2, instances, (instanceId) => isLive(deps, instanceId, work));
+  return instances.filter((_, at) => live[at]);
 }

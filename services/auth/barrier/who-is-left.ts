@@ -1,4 +1,6 @@
 /** Whether anybody may still publish what accepted work waits for (lifecycles §3, "nobody left"). */
+import { atOnce } from "../../../shared/at-once.ts";
+import { STORE } from "../../../shared/limits.ts";
 import { type EpCred, epCredRows } from "../../../shared/rows/credential.ts";
 import { type EpGate, epGateRows } from "../../../shared/rows/gate.ts";
 import type { Scan } from "../../../shared/store/store.ts";
@@ -27,12 +29,10 @@ export class WhoIsLeft {
     if (corrupt.length > 0) return false;
     const could = entries.filter(({ value }) => serves(splitPrincipal(value.principal).owner, owners));
     if (could.length === 0 || could.some(({ value }) => value.state !== "retired")) return false;
-    const gone = await Promise.all(
-      could.map(({ key }) => {
-        const instanceId = epGateRows.parts(key.key)?.instanceId;
-        return instanceId !== undefined && this.#isGone(endpoint, instanceId);
-      }),
-    );
+    const gone = await atOnce(STORE.scansAtOnce, could, async ({ key }) => {
+      const instanceId = epGateRows.parts(key.key)?.instanceId;
+      return instanceId !== undefined && this.#isGone(endpoint, instanceId);
+    });
     return gone.every(Boolean);
   }
 

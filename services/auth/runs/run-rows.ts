@@ -2,8 +2,9 @@
  * The credential rows of one run, found among all of its instance. Which run a row is of never changes, so that alone
  * is remembered, by key; whether a row still stands is read anew each time.
  */
+import { atOnce } from "../../../shared/at-once.ts";
 import type { Role } from "../../../shared/credentials/roles.ts";
-import { RUNS } from "../../../shared/limits.ts";
+import { RUNS, STORE } from "../../../shared/limits.ts";
 import { type EpCred, epCredRows } from "../../../shared/rows/credential.ts";
 import type { Entry, Key } from "../../../shared/rows/family.ts";
 import type { RunId, Uid } from "../../../shared/tokens.ts";
@@ -59,7 +60,7 @@ async function among(
   ]);
   const mine = new Set(own.map(({ key }) => key.key));
   const asked = keys.filter(({ key }) => !mine.has(key) && (!known.has(key) || known.get(key) === runId));
-  const read = await Promise.all(asked.map((key) => context.store.read(key, work)));
+  const read = await atOnce(STORE.readsAtOnce, asked, (key) => context.store.read(key, work));
   const rows = read.filter((row) => row !== undefined);
   for (const { key, value } of rows) known.set(key.key, value.runId);
   // The one asked for last stands last; what has lapsed is forgotten.

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import type { AuthContext } from "../../../../services/auth/context.ts";
 import { instanceKeys, rowsOfRun } from "../../../../services/auth/runs/run-rows.ts";
+import { STORE } from "../../../../shared/limits.ts";
 import { systemPorts } from "../../../../shared/ports.ts";
 import { type EpCred, epCredRows } from "../../../../shared/rows/credential.ts";
 import type { Entry } from "../../../../shared/rows/family.ts";
@@ -68,6 +69,26 @@ it("finds what another process wrote meanwhile, and leaves out what this one did
   await write(instanceId);
   expect(await find(instanceId, runId, own)).toEqual({ rows: foreign, reads: 3 });
   expect(await find(instanceId, runId)).toEqual({ rows: [...own, ...foreign], reads: 4 });
+});
+
+it("reads so many side by side, and no more", async () => {
+  const instanceId = freshUid();
+  const runId = freshRunId();
+  await Promise.all(Array.from({ length: 60 }, () => pair(instanceId, runId)));
+  const { read } = ground.store;
+  let [running, most] = [0, 0];
+  const counted = vi.spyOn(ground.store, "read").mockImplementation(async (...given) => {
+    running += 1;
+    most = Math.max(most, running);
+    return read.apply(ground.store, given).finally(() => {
+      running -= 1;
+    });
+  });
+  const visit = { context, work: work() };
+  const rows = await rowsOfRun(visit, instanceId, runId, await instanceKeys(visit, instanceId), []);
+  counted.mockRestore();
+  expect(rows).toHaveLength(120);
+  expect(most).toBe(STORE.readsAtOnce);
 });
 
 it("looks again at a pair that it saw half of", async () => {
