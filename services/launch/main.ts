@@ -77,6 +77,9 @@ async function launchLocked(
   const mixed = mixedStores(plan);
   const conflicts = [...(mixed === undefined ? [] : [mixed]), ...(await portsInUse(portsOf(plan)))];
   for (const line of conflicts) say.problem(line);
+  if (!/^(127\.|::1$)/.test(options.brokerHost ?? "127.0.0.1") && !space.settings.broker.tlsRequired) {
+    say.note(`the broker takes clients without TLS on ${options.brokerHost}: bearers cross that network in the clear`);
+  }
   if (conflicts.length > 0) return EXIT.failed;
   await rm(logs, { recursive: true, force: true });
   await mkdir(logs, { mode: 0o700 });

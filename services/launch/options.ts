@@ -1,4 +1,5 @@
 /** Flags of `npm start` and of `mesh-authority up`. */
+import { isIP } from "node:net";
 import { resolve } from "node:path";
 import { Command, InvalidArgumentError } from "commander";
 
@@ -9,6 +10,8 @@ export interface LaunchOptions {
   readonly once: boolean;
   readonly json: boolean;
   readonly brokerPort?: number;
+  /** IP address on which the broker takes clients; absent: 127.0.0.1. */
+  readonly brokerHost?: string;
   readonly gatewayPort?: number;
   /** Processes of `auth`. */
   readonly replicas: number;
@@ -36,7 +39,15 @@ export function parseUp(argv: readonly string[]): LaunchOptions {
   const command = common(new Command("mesh-authority up"))
     .description("Runs a space that init made: broker, services and gateway under one supervisor, until it is stopped.")
     .option("--space <name>", "which space, where the folder has several")
-    .addHelpText("after", "\nExample: mesh-authority init --space acme && mesh-authority up");
+    .option(
+      "--broker-host <ip>",
+      "where the broker takes clients; 0.0.0.0 for every address (default: 127.0.0.1)",
+      address,
+    )
+    .addHelpText(
+      "after",
+      "\nExamples:\n  mesh-authority up\n  mesh-authority up --space acme --broker-host 0.0.0.0 --replicas 3",
+    );
   return { ...parsed(command, argv), once: false };
 }
 
@@ -62,6 +73,11 @@ function port(text: string): number {
   const value = /^\d{1,5}$/.test(text) ? Number(text) : 0;
   if (value < 1 || value > 65_535) throw new InvalidArgumentError("a port is 1 to 65535.");
   return value;
+}
+
+function address(text: string): string {
+  if (isIP(text) === 0) throw new InvalidArgumentError("an IP address such as 0.0.0.0.");
+  return text;
 }
 
 function replicas(text: string): number {

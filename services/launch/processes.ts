@@ -1,7 +1,7 @@
 /** The processes of a space, what each needs to be ready first, and how each is started. */
 
 import { existsSync } from "node:fs";
-import { connect } from "node:net";
+import { connect, isIPv6 } from "node:net";
 import { join, relative } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -19,6 +19,8 @@ export interface Plan extends LaunchedSpace {
   readonly natsServer: string;
   /** Processes of `auth`, each with a slot of its own; a few more of `exchange` and `callout` follow from it. */
   readonly replicas: number;
+  /** IP address on which the broker takes clients; absent: loopback. */
+  readonly brokerHost?: string;
   /** Three brokers instead of one. */
   readonly cluster: boolean;
   /** Folder of the log files. */
@@ -73,7 +75,7 @@ const where = (plan: Plan): string[] => [
   ...[
     "--servers",
     brokersOf(plan)
-      .map(({ port }) => `nats://127.0.0.1:${port}`)
+      .map(({ port }) => `nats://${inUrl(reachedAt(plan))}:${port}`)
       .join(","),
   ],
 ];
@@ -86,6 +88,14 @@ function environment(...allowed: string[]): Record<string, string> {
   const entries = ["PATH", "HOME", ...allowed].map((name) => [name, process.env[name]]);
   return Object.fromEntries(entries.filter(([, value]) => value !== undefined));
 }
+
+const LOOPBACK = "127.0.0.1";
+
+/** Where processes of this machine reach the broker: one that listens everywhere, on loopback. */
+const reachedAt = ({ brokerHost = LOOPBACK }: Pick<Plan, "brokerHost">): string =>
+  ["0.0.0.0", "::"].includes(brokerHost) ? LOOPBACK : brokerHost;
+
+const inUrl = (address: string): string => (isIPv6(address) ? `[${address}]` : address);
 
 const CLUSTER_SIZE = 3;
 
@@ -110,12 +120,12 @@ async function broker(plan: Plan, { name, port, member }: Broker): Promise<Proce
   return {
     name,
     command: plan.natsServer,
-    args: await serverArguments(plan.stateDir, { host: "127.0.0.1", port }, member),
+    args: await serverArguments(plan.stateDir, { host: plan.brokerHost ?? LOOPBACK, port }, member),
     cwd: ROOT,
     env: environment(),
     after: [],
     log: join(plan.logs, `${name}.log`),
-    probe: (signal) => greeted(port, signal),
+    probe: (signal) => greeted(reachedAt(plan), port, signal),
   };
 }
 
@@ -129,13 +139,13 @@ export function mixedStores({ stateDir, cluster }: Pick<Plan, "stateDir" | "clus
 }
 
 /** Resolves once a NATS server greets at the port. */
-async function greeted(port: number, signal: AbortSignal): Promise<void> {
-  while (!(await greets(port))) await delay(LAUNCH.probeMs, undefined, { signal });
+async function greeted(host: string, port: number, signal: AbortSignal): Promise<void> {
+  while (!(await greets(host, port))) await delay(LAUNCH.probeMs, undefined, { signal });
 }
 
-function greets(port: number): Promise<boolean> {
+function greets(host: string, port: number): Promise<boolean> {
   return new Promise((done) => {
-    const socket = connect(port, "127.0.0.1");
+    const socket = connect(port, host);
     const end = (result: boolean): void => {
       socket.destroy();
       done(result);

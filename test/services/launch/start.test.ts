@@ -5,8 +5,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { lockState } from "../../../services/launch/lock.ts";
-import { parseStart } from "../../../services/launch/options.ts";
+import { parseStart, parseUp } from "../../../services/launch/options.ts";
+import { processesOf } from "../../../services/launch/processes.ts";
+import { existingSpace } from "../../../services/launch/space.ts";
 import { portsInUse } from "../../../services/launch/tcp-ports.ts";
+import { initSpace } from "../../../services/offline/init.ts";
+import { permissionsOf } from "../../../shared/credentials/user-permissions.ts";
+import { systemPorts } from "../../../shared/ports.ts";
+import { Space } from "../../../shared/tokens.ts";
 import { freePorts } from "../../kit/broker.ts";
 
 let folder: string;
@@ -72,6 +78,33 @@ describe("before a start", () => {
       ["more"],
     ]) {
       expect(() => parseStart(wrong)).toThrow();
+    }
+    expect(parseUp([])).not.toHaveProperty("brokerHost");
+    expect(() => parseUp(["--broker-host", "mesh.example"])).toThrow("an IP address");
+  });
+
+  it.each([
+    ["on loopback alone unless it is told", [], "127.0.0.1", "nats://127.0.0.1:4222"],
+    [
+      "everywhere, and services still reach it by loopback",
+      ["--broker-host", "0.0.0.0"],
+      "0.0.0.0",
+      "nats://127.0.0.1:4222",
+    ],
+    ["on one address, where services follow", ["--broker-host", "10.1.2.3"], "10.1.2.3", "nats://10.1.2.3:4222"],
+    ["on one of IPv6", ["--broker-host", "fd00::1"], "fd00::1", "nats://[fd00::1]:4222"],
+  ])("the broker takes clients %s", async (_, argv, host, server) => {
+    const stateDir = join(folder, "state");
+    const acme = Space.parse("acme");
+    const pins = [{ url: "https://a", issuer: "https://a", audience: "b", jwksUri: "https://a/jwks" }];
+    await initSpace({ stateDir, space: acme, permissionsOf, ports: systemPorts, pins });
+    const options = parseUp(["--state", stateDir, ...argv]);
+    const space = await existingSpace({ ...options, ports: systemPorts });
+    const specs = await processesOf({ ...space, ...options, space: acme, natsServer: "nats-server", logs: folder });
+    const argsOf = (name: string) => specs.find((spec) => spec.name === name)?.args.join(" ");
+    expect(argsOf("broker")).toContain(`-a ${host} -p 4222`);
+    for (const name of ["custodian", "auth", "exchange", "callout", "gateway"]) {
+      expect(argsOf(name)).toContain(`--servers ${server}`);
     }
   });
 });
