@@ -7,6 +7,7 @@ import { actorList } from "../../shared/contracts/auth/actors/actor-list.ts";
 import { managerRenew } from "../../shared/contracts/auth/manager/renew.ts";
 import { runAttempt } from "../../shared/contracts/auth/runs/run-attempt.ts";
 import type { Operation } from "../../shared/contracts/operation.ts";
+import { systemPorts } from "../../shared/ports.ts";
 import type { Nonce, Owner, Uid } from "../../shared/tokens.ts";
 import { Actor } from "../../shared/tokens.ts";
 import type { TestManager } from "../kit/manager.ts";
@@ -22,6 +23,9 @@ const ACTOR = Actor.parse("cli");
 export interface Grant {
   readonly owner: Owner;
   readonly lifecycleUid: Uid;
+  /** Monotonic ms. */
+  readonly begunAt: number;
+  readonly acknowledgedAt: number;
 }
 
 /** Answers that promise something: each must be found in the ledger afterwards. */
@@ -100,9 +104,10 @@ export const grantTo = ({ space, once }: Pick<Asking, "space" | "once">, owner: 
 export const grants = (asking: Asking) => async (): Promise<void> => {
   const { promised } = asking;
   const owner = freshOwner();
+  const begunAt = systemPorts.monotonic();
   try {
     const { lifecycleUid } = await grantTo(asking, owner);
-    promised.grants.push({ owner, lifecycleUid });
+    promised.grants.push({ owner, lifecycleUid, begunAt, acknowledgedAt: systemPorts.monotonic() });
   } catch (error) {
     promised.unanswered.push(owner);
     throw error;

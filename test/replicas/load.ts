@@ -4,7 +4,7 @@ import { systemPorts } from "../../shared/ports.ts";
 const ports = systemPorts;
 
 /** ms between the end of one request and the next in its place: a load, not as much as the machine carries. */
-const PAUSE_MS = 20;
+const PAUSE_MS = 40;
 
 export interface Sent<K extends string> {
   readonly kind: K;
