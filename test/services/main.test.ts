@@ -18,8 +18,11 @@ afterAll(async () => {
   await ground.stop();
 });
 
-function serve(...args: string[]) {
-  const child = spawn(process.execPath, ["--import", "tsx", MAIN, ...args], { stdio: ["ignore", "pipe", "pipe"] });
+const serve = (...args: string[]) => start([], args);
+
+function start(before: readonly string[], args: readonly string[]) {
+  const command = [...before, "--import", "tsx", MAIN, ...args];
+  const child = spawn(process.execPath, command, { stdio: ["ignore", "pipe", "pipe"] });
   children.add(child);
   const exit = once(child, "exit").then(([code]) => {
     children.delete(child);
@@ -63,5 +66,45 @@ describe("a service process", () => {
   it("exits 2 where nothing can help: a wrong flag, inputs that may not be together", async () => {
     const exits = [serve(...here(), "--verbose"), serve(...here(), "--services", "custodian,auth")];
     expect(await Promise.all(exits.map(({ exit }) => exit))).toEqual([2, 2]);
+  });
+
+  it("exits 3 once a later start of its slot serves", async () => {
+    const custodian = serve(...here(), "--services", "custodian");
+    const former = serve(...here(), "--services", "auth");
+    await Promise.all([custodian.line, former.line]);
+    const latter = serve(...here(), "--services", "auth");
+    await latter.line;
+    expect(await former.exit).toBe(3);
+    for (const { child, exit } of [latter, custodian]) {
+      child.kill("SIGTERM");
+      expect(await exit).toBe(0);
+    }
+  });
+
+  it("closes, and exits 1, on an error that nobody caught", async () => {
+    const bug = 'process.on("SIGUSR2", () => { throw new Error("a bug") })';
+    const { child, exit, line, log } = start(
+      ["--import", `data:text/javascript,${encodeURIComponent(bug)}`],
+      [...here(), "--services", "custodian"],
+    );
+    await line;
+    child.kill("SIGUSR2");
+    expect(await exit).toBe(1);
+    expect(log()).toContain("a bug");
+    expect(log()).toContain('"msg":"closed"');
+  });
+
+  it("exits 130 at once on a second signal", async () => {
+    const { child, exit, line, log } = serve(...here(), "--services", "custodian");
+    await line;
+    await ground.broker.kill("SIGSTOP"); // its close waits for the broker
+    try {
+      child.kill("SIGTERM");
+      await expect.poll(log).toContain('"msg":"closing"');
+      child.kill("SIGINT");
+      expect(await exit).toBe(130);
+    } finally {
+      await ground.broker.kill("SIGCONT");
+    }
   });
 });
