@@ -2,6 +2,7 @@
 import { Command, CommanderError, Option } from "commander";
 import type { Logger } from "pino";
 import { isAuthorityError, textOf } from "../shared/errors.ts";
+import { EXIT, exitOfStart } from "../shared/exit.ts";
 import { HOST } from "../shared/limits.ts";
 import { createLog, LOG_LEVELS, type LogLevel } from "../shared/log.ts";
 import { OwnedConnections, runCloseSteps } from "../shared/nats/owned.ts";
@@ -14,9 +15,6 @@ import { announceLoopback, type SpaceSettings, spaceFiles, withdrawLoopback } fr
 import { chooseSpace } from "../shared/secrets/spaces.ts";
 import type { Space } from "../shared/tokens.ts";
 import { type GatewayDeps, type OpenFace, openFaces } from "./start.ts";
-
-/** As every process of ours exits (lifecycles §8.4). */
-const EXIT = { closed: 0, failed: 1, refused: 2, unavailable: 4, interrupted: 130 } as const;
 
 interface Flags {
   readonly state: string;
@@ -42,8 +40,7 @@ export async function gateway(argv: readonly string[]): Promise<number> {
   } catch (error) {
     if (stop.aborted && stop.reason !== CRASH) return EXIT.closed; // asked to stop before it had started
     log.fatal({ err: reasonOf(error) }, "the start failed");
-    if (!isAuthorityError(error)) return EXIT.failed;
-    return error.code === "unavailable" ? EXIT.unavailable : EXIT.refused;
+    return exitOfStart(error);
   }
 }
 

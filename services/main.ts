@@ -2,6 +2,7 @@
 import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
 import type { Logger } from "pino";
 import { isAuthorityError, textOf } from "../shared/errors.ts";
+import { EXIT, exitOfStart } from "../shared/exit.ts";
 import { LIFE } from "../shared/limits.ts";
 import { createLog, LOG_LEVELS, type LogLevel } from "../shared/log.ts";
 import { newUid, systemPorts } from "../shared/ports.ts";
@@ -11,7 +12,7 @@ import { loadSecret, PUBLIC_FILE, SECRET, viewKeys } from "../shared/secrets/key
 import { spaceFiles } from "../shared/secrets/settings.ts";
 import { chooseSpace } from "../shared/secrets/spaces.ts";
 import { secretKey } from "../shared/secrets/store.ts";
-import { EXIT, exitOfEnd, exitOfStart } from "./exit.ts";
+import { exitOfEnd } from "./exit.ts";
 import type { AuthServiceInputs } from "./inputs.ts";
 import { ready, serveMetrics } from "./metrics.ts";
 import { type HostedService, SERVICES } from "./service.ts";

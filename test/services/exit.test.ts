@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
-import { exitOfEnd, exitOfStart } from "../../services/exit.ts";
+import { exitOfEnd } from "../../services/exit.ts";
 import { AuthorityError, internal, unavailable } from "../../shared/errors.ts";
+import { exitOfStart } from "../../shared/exit.ts";
 import { refused } from "../../shared/secrets/document.ts";
 
 it.each([
