@@ -1,7 +1,7 @@
 /** `gateway`: the HTTP faces of one space in a process of their own, which holds no key but its users' (identity §11). */
 import { Command, CommanderError, Option } from "commander";
 import type { Logger } from "pino";
-import { isAuthorityError, textOf } from "../shared/errors.ts";
+import { reasonOf, textOf } from "../shared/errors.ts";
 import { EXIT, exitOfStart } from "../shared/exit.ts";
 import { HOST } from "../shared/limits.ts";
 import { createLog, LOG_LEVELS, type LogLevel } from "../shared/log.ts";
@@ -152,7 +152,5 @@ function parse(argv: readonly string[]): Flags {
     .parse(argv, { from: "user" })
     .opts<Flags>();
 }
-
-const reasonOf = (error: unknown): string => (isAuthorityError(error) ? error.reason : undefined) ?? textOf(error);
 
 if (process.argv[1] === import.meta.filename) process.exit(await gateway(process.argv.slice(2)));

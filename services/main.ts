@@ -1,7 +1,7 @@
 /** `mesh-authority serve`: one process that hosts one or several services of one space (lifecycles §8.4). */
 import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
 import type { Logger } from "pino";
-import { isAuthorityError, textOf } from "../shared/errors.ts";
+import { isAuthorityError, reasonOf } from "../shared/errors.ts";
 import { EXIT, exitOfStart } from "../shared/exit.ts";
 import { LIFE } from "../shared/limits.ts";
 import { createLog, LOG_LEVELS, type LogLevel } from "../shared/log.ts";
@@ -167,6 +167,5 @@ function wholeNumber(text: string): number {
 }
 
 const codeOf = (error: unknown): string => (isAuthorityError(error) ? error.code : "internal");
-const reasonOf = (error: unknown): string => (isAuthorityError(error) ? error.reason : undefined) ?? textOf(error);
 
 if (process.argv[1] === import.meta.filename) process.exit(await serve(process.argv.slice(2)));

@@ -119,3 +119,8 @@ export function isErrorCode(value: string): value is ErrorCode {
 export function textOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
+
+/** Why it was thrown, for logs only: the private reason of an `AuthorityError` where it has one. */
+export function reasonOf(error: unknown): string {
+  return (isAuthorityError(error) ? error.reason : undefined) ?? textOf(error);
+}

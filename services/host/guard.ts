@@ -1,7 +1,7 @@
 /** Watches what deciding rests on: the connections, and the shape of every stream that is used (state §1). */
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Logger } from "pino";
-import { AuthorityError, isAuthorityError, textOf } from "../../shared/errors.ts";
+import { isAuthorityError, reasonOf } from "../../shared/errors.ts";
 import { GUARD_MS, RESCAN_MS, STOP } from "../../shared/limits.ts";
 import type { Ports } from "../../shared/ports.ts";
 import type { EndReason } from "../service.ts";
@@ -94,6 +94,3 @@ export class Guard {
     }
   }
 }
-
-const reasonOf = (error: unknown): string =>
-  error instanceof AuthorityError ? (error.reason ?? error.message) : textOf(error);

@@ -2,7 +2,7 @@
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { CommanderError } from "commander";
-import { isAuthorityError, textOf } from "../../shared/errors.ts";
+import { reasonOf } from "../../shared/errors.ts";
 import { LAUNCH } from "../../shared/limits.ts";
 import { systemPorts } from "../../shared/ports.ts";
 import { startGuard } from "./guard.ts";
@@ -178,5 +178,3 @@ class Interrupt {
     this.#second = act;
   }
 }
-
-const reasonOf = (error: unknown): string => (isAuthorityError(error) ? error.reason : undefined) ?? textOf(error);

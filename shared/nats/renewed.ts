@@ -8,7 +8,7 @@
  */
 import type { NatsConnection } from "@nats-io/transport-node";
 import type { Logger } from "pino";
-import { isAuthorityError, textOf } from "../errors.ts";
+import { reasonOf } from "../errors.ts";
 import { PEER_WAIT } from "../limits.ts";
 import { jitter, type Ports } from "../ports.ts";
 import type { User } from "./connect.ts";
@@ -107,5 +107,3 @@ export class RenewedConnection {
 
 const connect = ({ owned, label, user, log }: RenewedOptions): Promise<NatsConnection> =>
   owned.open(label, { name: label, user, reconnect: true, log });
-
-const reasonOf = (error: unknown): string => (isAuthorityError(error) ? error.reason : undefined) ?? textOf(error);

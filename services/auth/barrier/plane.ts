@@ -3,7 +3,7 @@
  * again, and gives it up at the close (lifecycles §4). Standing by is no error: issuing goes on without it.
  */
 import type { Logger } from "pino";
-import { isAuthorityError, type PlaneRefusal, textOf } from "../../../shared/errors.ts";
+import { type PlaneRefusal, reasonOf, textOf } from "../../../shared/errors.ts";
 import { BARRIER, PEER_WAIT, RESCAN_MS, STOP } from "../../../shared/limits.ts";
 import { jitter, newUid } from "../../../shared/ports.ts";
 import type { Entry } from "../../../shared/rows/family.ts";
@@ -206,5 +206,3 @@ const SAYS: Readonly<Record<PlaneRefusal, string>> = {
   lost: "the plane claim is another's: results are discarded",
   "release-unreachable": "the release of the plane claim is not confirmed",
 };
-
-const reasonOf = (error: unknown): string => (isAuthorityError(error) ? error.reason : undefined) ?? textOf(error);

@@ -1,5 +1,5 @@
 /** What the holder of the claim does by itself: finishes every retirement that was begun (lifecycles §5). */
-import { AuthorityError, internal, isAuthorityError, textOf } from "../../../shared/errors.ts";
+import { AuthorityError, internal, isAuthorityError, reasonOf } from "../../../shared/errors.ts";
 import { BARRIER, RESCAN_MS } from "../../../shared/limits.ts";
 import type { Entry } from "../../../shared/rows/family.ts";
 import { gateRows } from "../../../shared/rows/gate.ts";
@@ -76,5 +76,3 @@ export function heldByOther(context: Pick<AuthContext, "log">, opId: string, opK
   alone(context, "other-kind", { opId, opKind });
   return new AuthorityError("failed-precondition", "this lifecycle is under an operation that is not run here");
 }
-
-const reasonOf = (error: unknown): string => (isAuthorityError(error) ? error.reason : undefined) ?? textOf(error);
