@@ -115,7 +115,7 @@ export class SpaceFiles {
 
   async pins(): Promise<PinFile> {
     const bytes = await this.#place.read(PINS_FILE, "public");
-    if (bytes === undefined) throw refused(this.#place.name(PINS_FILE), "is not there");
+    if (bytes === undefined) throw refused(this.#place.name(PINS_FILE), "is not there: run idp add first");
     return PinFile.decode(this.#place.name(PINS_FILE), bytes);
   }
 
