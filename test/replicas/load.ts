@@ -18,6 +18,7 @@ export interface Sent<K extends string> {
 
 export class Load<K extends string> {
   readonly sent: Sent<K>[] = [];
+  readonly #requests: Readonly<Record<K, () => Promise<void>>>;
   readonly #kinds: readonly K[];
   readonly #places: Promise<void>[];
   #waiting: (() => void)[] = [];
@@ -25,14 +26,9 @@ export class Load<K extends string> {
 
   /** Begins at once, with so many requests of each kind in flight. */
   constructor(requests: Readonly<Record<K, () => Promise<void>>>, atOnce: number) {
+    this.#requests = requests;
     this.#kinds = Object.keys(requests) as K[];
-    this.#places = this.#kinds.flatMap((kind) =>
-      Array.from({ length: atOnce }, () => this.#keepAsking(kind, requests[kind])),
-    );
-  }
-
-  get inFlight(): Sent<K>[] {
-    return this.sent.filter(({ endedAt }) => endedAt === undefined);
+    this.#places = this.#kinds.flatMap((kind) => Array.from({ length: atOnce }, () => this.#keepAsking(kind)));
   }
 
   get failures(): Sent<K>[] {
@@ -46,10 +42,11 @@ export class Load<K extends string> {
     while (this.#kinds.some((kind) => seen(kind) < count)) await this.#change();
   }
 
-  /** Resolves once nothing that was begun until now is in flight. */
-  async settled(): Promise<void> {
-    const before = this.inFlight;
-    while (before.some(({ endedAt }) => endedAt === undefined)) await this.#change();
+  /** So many more at once of these kinds; resolves as the first of them is answered, while others are on their way. */
+  async burst(count: number, kinds: readonly K[]): Promise<void> {
+    const all = kinds.flatMap((kind) => Array.from({ length: count }, () => this.#ask(kind)));
+    this.#places.push(...all);
+    await Promise.race(all);
   }
 
   /** Begins no more and waits for what is in flight. */
@@ -58,19 +55,23 @@ export class Load<K extends string> {
     await Promise.all(this.#places);
   }
 
-  async #keepAsking(kind: K, request: () => Promise<void>): Promise<void> {
+  async #keepAsking(kind: K): Promise<void> {
     while (!this.#stopping) {
-      const one: Sent<K> = { kind, startedAt: ports.monotonic() };
-      this.sent.push(one);
-      try {
-        await request();
-      } catch (error) {
-        one.failure = error;
-      }
-      one.endedAt = ports.monotonic();
-      for (const wake of this.#waiting.splice(0)) wake();
+      await this.#ask(kind);
       await ports.sleep(PAUSE_MS);
     }
+  }
+
+  async #ask(kind: K): Promise<void> {
+    const one: Sent<K> = { kind, startedAt: ports.monotonic() };
+    this.sent.push(one);
+    try {
+      await this.#requests[kind]();
+    } catch (error) {
+      one.failure = error;
+    }
+    one.endedAt = ports.monotonic();
+    for (const wake of this.#waiting.splice(0)) wake();
   }
 
   #change(): Promise<void> {
