@@ -297,6 +297,10 @@ export const CALLOUT = {
   serverKeys: 64,
   /** ms from arrival to answer; the broker waits 5 s and ignores a later one */
   answerMs: 4_500,
+  /** new generations of one incarnation at once, ms for one more, and how many incarnations are remembered */
+  issuedBurst: 60,
+  issuedEveryMs: 6_000,
+  issuedBuckets: 4_096,
   /** ms for reading `trust`, which every connect may be waiting for */
   trustReadMs: 2_000,
 } as const;

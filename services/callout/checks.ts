@@ -13,6 +13,7 @@ import { Nonce, principalOf, type Space } from "../../shared/tokens.ts";
 import { viewRule } from "../../shared/views.ts";
 import type { Work } from "../../shared/work.ts";
 import type { Asked } from "./authorize.ts";
+import type { Issuances } from "./issuances.ts";
 import { type Rows, readRows } from "./rows.ts";
 import { Steps } from "./steps.ts";
 import { type SignedUser, type UserSigner, userOf } from "./user.ts";
@@ -23,6 +24,7 @@ export interface Reach {
   readonly store: Pick<Store, "read" | "nextRow" | "commit">;
   readonly bearerKeys: Pick<BearerKeys, "of">;
   readonly signer: UserSigner;
+  readonly issuances: Pick<Issuances, "take">;
   readonly ports: Ports;
   /** False while a shape or a reader is unproven. */
   ready(): boolean;
@@ -124,12 +126,15 @@ function permissions({ request, bearer, nonce, rows, reach }: Read): { user: Sig
   return { user: userOf(reach.signer, { key: request.userNkey, bearer, nonce, rows }, reach.ports) };
 }
 
-/** 10. An issued ceiling is recorded before anybody may use it. */
+/** 10. An issued ceiling is recorded before anybody may use it; so many new ones as a person's clients need. */
 async function issued({ user, nonce, bearer: { act }, rows: { accepted }, reach, work }: Signed): Promise<void> {
   if (!user.issued) return;
   const { ref, permissions } = user.issued;
-  const { store, ports } = reach;
-  if (!accepted) return issue(store, { ref, nonce, permissions }, ports, work);
+  const { store, issuances, ports } = reach;
+  if (!accepted) {
+    issuances.take(act.lifecycleUid);
+    return issue(store, { ref, nonce, permissions }, ports, work);
+  }
   const caller = { owner: act.owner, actor: act.actor, uid: act.lifecycleUid };
   return renew(store, { accepted: accepted.value, caller, permissions }, ports, work);
 }

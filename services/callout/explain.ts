@@ -59,6 +59,8 @@ export const ADVICE: Readonly<Record<string, Advice>> = {
   issued: {
     "failed-precondition": "The permissions changed since this nonce was accepted: the client draws a fresh one.",
     conflict: FRESH_NONCE,
+    "resource-exhausted":
+      "This actor made too many connections under fresh nonces: a client that reconnects keeps its nonce. Did it not, revoke the actor.",
   },
   hold: { conflict: FRESH_NONCE },
   unmoved: {

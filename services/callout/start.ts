@@ -17,6 +17,7 @@ import { withLifetime } from "../host/lifetime.ts";
 import type { EndReason, RunningService } from "../service.ts";
 import { CONNECT_STEPS, type Reach } from "./checks.ts";
 import { type CalloutDeps, openConnections } from "./connections.ts";
+import { Issuances } from "./issuances.ts";
 import { type ServedCallout, serveCallout } from "./serve.ts";
 import { ServerKeys } from "./server-keys.ts";
 
@@ -55,6 +56,7 @@ async function start(deps: CalloutDeps, life: AbortController): Promise<RunningS
     store,
     bearerKeys: new BearerKeys(() => readTrust(store, ports), ports),
     signer: { space, ...signers.space, ...(settings.streams ? { streams: settings.streams } : {}) },
+    issuances: new Issuances(ports),
     ports,
     ready: () => guard.sound,
   };

@@ -7,6 +7,7 @@ import { fromCurveSeed, fromPublic, fromSeed } from "@nats-io/nkeys";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { pino } from "pino";
 import { CONNECT_STEPS, type Reach } from "../../services/callout/checks.ts";
+import { Issuances } from "../../services/callout/issuances.ts";
 import { serveCallout } from "../../services/callout/serve.ts";
 import { ServerKeys } from "../../services/callout/server-keys.ts";
 import { startCallout } from "../../services/callout/start.ts";
@@ -78,6 +79,7 @@ async function rowless(): Promise<void> {
       return trust.value;
     }, ports),
     signer: { space, account: dataAccount.pub, signing: keyPairFromSeed(dataAccount.signingSeed) },
+    issuances: new Issuances(ports),
     ports,
     ready: () => !authority.isClosed(),
   };

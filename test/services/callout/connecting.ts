@@ -1,6 +1,7 @@
 /** Runs the steps of a connect over rows in memory. */
 import { beforeAll, expect } from "vitest";
 import { CONNECT_STEPS, type Reach } from "../../../services/callout/checks.ts";
+import { Issuances } from "../../../services/callout/issuances.ts";
 import type { Caller } from "../../../services/callout/log.ts";
 import type { Entered } from "../../../services/callout/steps.ts";
 import { decodeJwt, type NatsClaims, type SubjectRules } from "../../../shared/credentials/jwt.ts";
@@ -41,16 +42,18 @@ interface Try {
   readonly name?: string;
   readonly inTime?: boolean;
   readonly ready?: boolean;
+  readonly issuances?: Issuances;
 }
 
 export const userNkey = UserNkey.parse(createKeyPair("user").public);
 
-export function reachOf(ledger: Ledger, ready = true): Reach {
+export function reachOf(ledger: Ledger, ready = true, issuances = new Issuances(ports)): Reach {
   return {
     space,
     store: ledger,
     bearerKeys: { of: issuer.keyOf },
     signer: { space, account: AccountNkey.parse(account.public), signing },
+    issuances,
     ports,
     ready: () => ready,
   };
@@ -59,11 +62,11 @@ export function reachOf(ledger: Ledger, ready = true): Reach {
 export async function connect(ledger: Ledger, attempt: Try): Promise<Outcome & { readonly caller: Caller }> {
   const caller: Caller = {};
   let entered: Entered | undefined;
-  const { token, name, inTime = true, ready = true } = attempt;
+  const { token, name, inTime = true, ready = true, issuances } = attempt;
   const client = { host: "192.0.2.7", id: 1 };
   const request = { key: new Uint8Array(32), serverId: "N", userNkey, token, name, client };
   const start = {
-    reach: reachOf(ledger, ready),
+    reach: reachOf(ledger, ready, issuances),
     request,
     inTime,
     work: ownWork(ports, 4_500),

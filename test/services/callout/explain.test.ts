@@ -47,6 +47,7 @@ test.each([
   [{ check: "hold", code: "unavailable" }, "A row could not be read or written"],
   [{ check: "hold", code: "conflict" }, "each draws its own"],
   [{ check: "issued", code: "failed-precondition" }, "draws a fresh one"],
+  [{ check: "issued", code: "resource-exhausted" }, "keeps its nonce"],
   [{ check: "toString", code: "permission-denied" }, "The reason says"],
   [{}, "The reason says"],
 ])("%j", async (fields, advice) => {

@@ -8,6 +8,9 @@ import { createMissing } from "../../../shared/store/shape.ts";
 import { freshNonce, grant, install, space } from "./people.ts";
 import { startSpace, type TestSpace } from "./space.ts";
 
+/** For what a busy broker takes its time over. */
+const PATIENT = { timeout: 10_000 };
+
 describe("a callout", () => {
   let at: TestSpace;
   beforeAll(async () => {
@@ -16,7 +19,7 @@ describe("a callout", () => {
   afterAll(() => at.stop());
 
   test("waits for its streams, is ready, survives a broker's restart, drains and ends", async () => {
-    await at.authority.request("$JS.API.STREAM.DELETE.KV_cotal_issued_demo");
+    await at.authority.request("$JS.API.STREAM.DELETE.KV_cotal_issued_demo", "", PATIENT);
     const lines: string[] = [];
     const deps = await at.deps(lines);
     const starting = startCallout(deps);
@@ -45,16 +48,16 @@ describe("a callout", () => {
 
   test("that cannot start leaves no connection behind", async () => {
     const deps = await at.deps();
-    await at.authority.request("$JS.API.STREAM.DELETE.KV_cotal_issued_demo");
+    await at.authority.request("$JS.API.STREAM.DELETE.KV_cotal_issued_demo", "", PATIENT);
     const config = { name: "KV_cotal_issued_demo", subjects: ["$KV.cotal_issued_demo.>"], max_msgs_per_subject: 1 };
-    await at.authority.request("$JS.API.STREAM.CREATE.KV_cotal_issued_demo", JSON.stringify(config));
+    await at.authority.request("$JS.API.STREAM.CREATE.KV_cotal_issued_demo", JSON.stringify(config), PATIENT);
     await expect(startCallout(deps)).rejects.toMatchObject({ code: "failed-precondition" });
     expect(deps.owned.list().every(({ ended }) => ended)).toBe(true);
   });
 
   test("gives up waiting when its start is given up", async () => {
     const deps = await at.deps();
-    await at.authority.request("$JS.API.STREAM.DELETE.KV_cotal_issued_demo");
+    await at.authority.request("$JS.API.STREAM.DELETE.KV_cotal_issued_demo", "", PATIENT);
     const giveUp = new AbortController();
     const starting = startCallout({ ...deps, signal: giveUp.signal });
     giveUp.abort();

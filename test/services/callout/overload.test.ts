@@ -1,6 +1,7 @@
 import { pino } from "pino";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { CONNECT_STEPS, type Reach } from "../../../services/callout/checks.ts";
+import { Issuances } from "../../../services/callout/issuances.ts";
 import { type ServedCallout, serveCallout } from "../../../services/callout/serve.ts";
 import { ServerKeys } from "../../../services/callout/server-keys.ts";
 import { keyPairFromSeed } from "../../../shared/credentials/nkeys.ts";
@@ -46,6 +47,7 @@ beforeAll(async () => {
     },
     bearerKeys: { of: at.bearers.keyOf },
     signer: { space, account: dataAccount.pub, signing: keyPairFromSeed(dataAccount.signingSeed) },
+    issuances: new Issuances(ports),
     ports,
     ready: () => true,
   };

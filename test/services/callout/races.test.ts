@@ -2,6 +2,7 @@ import { pino } from "pino";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { CONNECT_STEPS, type Reach } from "../../../services/callout/checks.ts";
 import { explain } from "../../../services/callout/explain.ts";
+import { Issuances } from "../../../services/callout/issuances.ts";
 import { type ServedCallout, serveCallout } from "../../../services/callout/serve.ts";
 import { ServerKeys } from "../../../services/callout/server-keys.ts";
 import { keyPairFromSeed } from "../../../shared/credentials/nkeys.ts";
@@ -36,6 +37,7 @@ beforeAll(async () => {
     },
     bearerKeys: { of: at.bearers.keyOf },
     signer: { space, account: dataAccount.pub, signing: keyPairFromSeed(dataAccount.signingSeed) },
+    issuances: new Issuances(ports),
     ports,
     ready: () => true,
   };
@@ -116,6 +118,6 @@ test("of connects that race a freeze, none is admitted once the freeze is acknow
 test("an authority stream that cannot be read denies, at once", async () => {
   const who = await person();
   meanwhile = async () => {};
-  await at.authority.request("$JS.API.STREAM.DELETE.KV_cotal_connect_demo");
+  await at.authority.request("$JS.API.STREAM.DELETE.KV_cotal_connect_demo", "", { timeout: 10_000 });
   expect(await outcome(who)).toEqual({ code: "unavailable", check: "rows" });
 });

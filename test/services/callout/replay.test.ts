@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { Turns } from "../../../services/callout/admit.ts";
 import { type Authorizing, authorize, type Delivered } from "../../../services/callout/authorize.ts";
 import { CONNECT_STEPS, type Reach } from "../../../services/callout/checks.ts";
+import { Issuances } from "../../../services/callout/issuances.ts";
 import { XKEY_HEADER } from "../../../services/callout/open.ts";
 import { ServerKeys } from "../../../services/callout/server-keys.ts";
 import { startCallout } from "../../../services/callout/start.ts";
@@ -57,6 +58,7 @@ async function calloutOverTheSameRows(): Promise<Authorizing> {
     store: at.store,
     bearerKeys: { of: at.bearers.keyOf },
     signer: { space, account: dataAccount.pub, signing: keyPairFromSeed(dataAccount.signingSeed) },
+    issuances: new Issuances(ports),
     ports,
     ready: () => true,
   };

@@ -1,9 +1,11 @@
 import { describe, expect, test } from "vitest";
+import { Issuances } from "../../../services/callout/issuances.ts";
 import type { BearerAct } from "../../../shared/bearer.ts";
 import { compilePermissions } from "../../../shared/credentials/compile.ts";
 import type { Permissions } from "../../../shared/credentials/jwt.ts";
 import type { Holder } from "../../../shared/credentials/profiles/profile.ts";
 import { acceptedToken, ceilingOf } from "../../../shared/issued.ts";
+import { CALLOUT } from "../../../shared/limits.ts";
 import { newUid, systemPorts } from "../../../shared/ports.ts";
 import { acceptedRows } from "../../../shared/rows/accepted.ts";
 import { type Cred, credRows } from "../../../shared/rows/credential.ts";
@@ -14,13 +16,14 @@ import {
   EndpointLabel,
   Generation,
   Hex64,
+  type Nonce,
   Principal,
   principalOf,
   SessionId,
   Uid,
 } from "../../../shared/tokens.ts";
 import { admitted, denied, manager, permissionsIn, putManager, world } from "./connecting.ts";
-import { bob, grant, type Identity, keysOf, space } from "./people.ts";
+import { bob, freshNonce, grant, type Identity, keysOf, space } from "./people.ts";
 
 const ports = systemPorts;
 
@@ -158,6 +161,20 @@ describe("an issued connection", () => {
     putManager(w.ledger, other, 1);
     const outcome = w.attempt({ act: { view: "manager-caller", managerInstanceId: other } });
     await denied(w, outcome, "failed-precondition", "issued");
+  });
+
+  test("is refused under one fresh nonce too many, and goes on under the one it has", async () => {
+    const { w } = issuing();
+    const instanceId = newUid(ports);
+    putManager(w.ledger, instanceId, 3);
+    const issuances = new Issuances({ monotonic: () => 0 });
+    const attempt = (nonce: Nonce) =>
+      w.attempt({ act: { view: "manager-caller", managerInstanceId: instanceId }, name: nonce, issuances });
+    for (let made = 0; made < CALLOUT.issuedBurst; made += 1)
+      admitted(await attempt(made === 0 ? w.nonce : freshNonce()));
+    w.ledger.written.length = 0;
+    await denied(w, attempt(freshNonce()), "resource-exhausted", "issued");
+    admitted(await attempt(w.nonce));
   });
 
   test("is refused under a nonce accepted for somebody else, whose inbox row has lapsed", async () => {
