@@ -32,7 +32,7 @@ const anchorsOf = (page: string): Set<string> =>
   );
 
 const COMMANDS =
-  /^(init|up|serve|gateway|actor|agent|platform|supervisor|instance|drain|repair|rotate|explain|doctor)\b/;
+  /^(init|idp|up|serve|gateway|actor|agent|platform|supervisor|instance|drain|repair|rotate|explain|doctor)\b/;
 
 /** From one heading of README to the next of its rank. */
 function sectionOf(title: string): string {
@@ -108,7 +108,7 @@ describe("README's commands", () => {
     const wrong: string[] = [];
     for (const command of [...inBlocks, ...inTable]) {
       const [name = "", second = "", ...more] = command.split(/\s+/);
-      const nested = ["actor", "agent", "rotate"].includes(name);
+      const nested = ["actor", "agent", "idp", "rotate"].includes(name);
       const mine = own[name];
       const help = mine ? await helpOf(mine) : await helpOf(run, name, ...(nested ? [second] : []));
       const usage = nested ? `${name} ${second}` : name;
