@@ -10,7 +10,6 @@ import { planeRows } from "../../shared/rows/plane.ts";
 import { stageRows } from "../../shared/rows/stage.ts";
 import { Owner } from "../../shared/tokens.ts";
 import { violations } from "../chaos/invariants.ts";
-import { ROUNDS } from "../chaos/space.ts";
 import { freePorts } from "../kit/broker.ts";
 import { startFace, type TestFace } from "../kit/face.ts";
 import type { TestManager } from "../kit/manager.ts";
@@ -49,7 +48,8 @@ const PATIENT = { deadlineMs: 30_000, once: true };
 const LOCAL = Owner.parse("local");
 const ports = systemPorts;
 
-const ALL_ROUNDS = Array.from({ length: ROUNDS }, (_, round) => round + 1);
+/** So many times every kind of replica is killed. */
+const ROUNDS = Array.from({ length: Number(process.env.REPLICA_ROUNDS ?? 1) }, (_, round) => round + 1);
 
 interface Kill {
   readonly name: string;
@@ -142,7 +142,7 @@ async function expectRetired(of: Lifecycle): Promise<void> {
   expect([head?.state, gate?.state, stage?.phase]).toEqual(["retired", "retired", "finished"]);
 }
 
-describe.each(ALL_ROUNDS)("a replica that is killed under load, round %i", { timeout: 60_000 }, (round) => {
+describe.each(ROUNDS)("a replica that is killed under load, round %i", { timeout: 60_000 }, (round) => {
   it("of `auth`, amid a retirement that it runs: the other one serves everybody and finishes it", async () => {
     const of = await lifecycle(space, { owner: LOCAL, kind: "interactive" });
     const holder = await holderOfPlane();
@@ -168,7 +168,7 @@ describe.each(ALL_ROUNDS)("a replica that is killed under load, round %i", { tim
     const name = `${service}-${1 + (round % 2)}`;
     const { noticedAt } = await kill(name);
     expect(failedSince(noticedAt)).toEqual([]);
-    if (round < ROUNDS) await processes.start(name);
+    if (round < ROUNDS.length) await processes.start(name);
   });
 
   it("of the gateway: another one serves everybody, and so does it once it is back", async () => {
