@@ -22,7 +22,11 @@ afterAll(() => space.stop());
 const answers = () =>
   space.operator.call(actorList, { requestId: RequestId.parse(newNonce(systemPorts)) }, { deadlineMs: 2_000 });
 
-it("a restarted broker finds every service again", async () => {
+it("a restarted broker finds every service again, and no observation", async () => {
+  const subject = `cotal.${space.space}.ep.v1.inst.manager.x.run-start.y`;
+  space.roots.space.publish(subject, "{}");
+  const observed = () => space.store.lastSeq("observations");
+  await vi.waitFor(async () => expect(await observed()).toBe(1));
   await space.broker.kill("SIGKILL");
   await vi.waitFor(() => expect(host.services.some((service) => service.ready())).toBe(false), 5_000);
   await space.broker.restart();
@@ -31,6 +35,7 @@ it("a restarted broker finds every service again", async () => {
     interval: 100,
   });
   expect((await answers()).actors).toEqual([]);
+  expect(await observed()).toBe(0); // in memory: managers ask their callers to publish again
 });
 
 it("services drain although there is no broker, and close once their claim can be released", async () => {

@@ -60,10 +60,11 @@ async function isResumable(context: AuthContext, { value: stage }: Entry<Stage>,
     return false;
   }
   const gate = await context.store.read(gateRows.key({ uid }), work);
-  if (gate?.value.state === "frozen" && gate.value.op?.opId === stage.opId) return true;
+  const { state, op, generation } = gate?.value ?? {};
+  if (state === "frozen" && op?.opId === stage.opId && generation === stage.fromGeneration) return true;
   const now = await context.store.read(stageRows.key({ opId: stage.opId as Uid }), work);
   if (now && isEnded(now.value)) return false; // since the scan
-  throw internal(`stage ${stage.opId} is live, its gate ${gate?.value.state ?? "absent"}`);
+  throw internal(`stage ${stage.opId} is live, its gate ${state ?? "absent"} at generation ${generation}`);
 }
 
 function alone({ log }: Pick<AuthContext, "log">, reason: string, fields: Record<string, unknown>): void {
