@@ -1,10 +1,11 @@
 import { headers, type NatsConnection } from "@nats-io/nats-core";
 import { actorGrant } from "../../shared/contracts/auth/actors/actor-grant.ts";
 import { AuthorityError, isAuthorityError, textOf } from "../../shared/errors.ts";
+import { newRunId } from "../../shared/manager/attempt.ts";
 import { newNonce, type Ports } from "../../shared/ports.ts";
 import { Actor, Owner, RequestId, type RunId, Scope, type Space } from "../../shared/tokens.ts";
 import { post } from "./example/http.ts";
-import { Manager, newRunId } from "./example/manager.ts";
+import { type Manager, startManager } from "./example/manager.ts";
 import { type Bundle, type Caller, type Connected, Person } from "./example/person.ts";
 import { makeJournalStream } from "./journal-stream.ts";
 import { type Operator, operatorOf } from "./operator.ts";
@@ -71,25 +72,18 @@ class Tour {
     const agent = await this.#step("alice exchanges her login and connects", () => this.#connect(alice));
     await this.#step("the broker refuses what she may not publish", () => this.#refusedPublish(agent));
 
-    const manager = new Manager(alice, CLI, ports);
-    this.#open.push({ close: () => manager.stop() });
-    const serving = await this.#step("a manager prepares, registers, activates and serves", async () => ({
-      value: await manager.start(),
-      result: `instance ${manager.identity.instanceId}`,
-      on: "POST /manager-service-authority",
-    }));
+    const manager = await this.#step("a manager prepares, registers, activates and serves", () => this.#manage(alice));
     const caller = await this.#step("alice connects as the manager's caller", () => this.#callManager(alice, manager));
     const runId = newRunId(ports);
     const subject = await this.#step("alice asks the manager for a run", () =>
-      this.#startRun(alice, caller, manager, serving, runId),
+      this.#startRun(alice, caller, manager, runId),
     );
     await this.#step("the authority saw her ask, and admits the run", async () => {
       const { admission } = await manager.admit(runId, subject);
       return { result: `${runId} of ${admission.caller.owner}.${admission.caller.actor}`, on: "auth run-admit" };
     });
     const driver = await this.#step("the run's driver gets credentials and connects", async () => {
-      const { driver, answer } = await manager.attempt(runId);
-      return { value: driver, result: `attempt ${answer.attempt.epoch}`, on: "auth run-attempt" };
+      return { value: await manager.attempt(runId), result: "attempt 1", on: "auth run-attempt" };
     });
     await makeJournalStream(this.#env.stateDir, space, this.#env.servers, ports);
     await this.#step("the driver writes its own journal, and no other", () => this.#journal(driver, runId, manager));
@@ -173,7 +167,17 @@ class Tour {
     return { result: `permissions violation for ${refused}`, on: subject };
   }
 
-  async #callManager(alice: Person, { identity: { instanceId } }: Manager): Promise<Told & { value: Caller }> {
+  async #manage(alice: Person): Promise<Told & { value: Manager }> {
+    const { space, ports } = this.#env;
+    const { server: servers, userAuth } = alice.bundle;
+    const login = { url: userAuth.endpoints.managerAuthorityUrl, idpToken: () => alice.idToken() };
+    const manager = await startManager({ space, servers, actor: CLI, ports, ...login });
+    this.#open.push({ close: () => manager.stop() });
+    manager.renewed.catch(() => {}); // the steps would tell
+    return { value: manager, result: `instance ${manager.instanceId}`, on: "POST /manager-service-authority" };
+  }
+
+  async #callManager(alice: Person, { instanceId }: Manager): Promise<Told & { value: Caller }> {
     const { token } = await alice.exchange({ actor: CLI, view: "manager-caller", managerInstanceId: instanceId });
     const connected = await alice.connect(token);
     this.#open.push(connected.connection);
@@ -186,20 +190,11 @@ class Tour {
   }
 
   /** Published to the manager's own instance; the broker's capture is what the authority will look at. */
-  async #startRun(
-    alice: Person,
-    caller: Caller,
-    { identity: { instanceId } }: Manager,
-    serving: NatsConnection,
-    runId: RunId,
-  ): Promise<Told & { value: string }> {
-    const received = new Promise<void>((resolve, reject) => {
-      const served = `cotal.${this.#env.space}.ep.v1.inst.manager.${instanceId}.run-start.>`;
-      serving.subscribe(served, { max: 1, callback: (error) => (error ? reject(error) : resolve()) });
-    });
-    await serving.flush();
+  async #startRun(alice: Person, caller: Caller, manager: Manager, runId: RunId): Promise<Told & { value: string }> {
+    const { instanceId } = manager;
     const subject = alice.startRun(caller, instanceId, runId);
-    await within(received, "the manager did not hear the request");
+    const heard = await within(manager.asked.next(), "the manager did not hear the request");
+    if (heard.value?.runId !== runId) throw new AuthorityError("internal", "the manager heard another request");
     return { value: subject, result: `${runId} heard by ${instanceId}`, on: subject };
   }
 
@@ -210,7 +205,7 @@ class Tour {
       kind: "activation",
       run: runId,
       n: 1,
-      holder: `tour.${manager.identity.instanceId}`,
+      holder: `tour.${manager.instanceId}`,
       fencingToken: 1,
       epoch: 1,
       replayedTo: 0,

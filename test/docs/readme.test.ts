@@ -145,6 +145,17 @@ describe("README's commands", () => {
   });
 });
 
+describe("README's manager", () => {
+  const file = "services/launch/example/manager.ts";
+
+  it("is the one that the tour runs, in under eighty lines", async () => {
+    const text = await pageOf(file);
+    expect(codeBlocks(readme).find((block) => block.file === file)?.text).toBe(text);
+    expect(text.trimEnd().split("\n").length).toBeLessThan(80);
+    expect(await pageOf("services/launch/tour.ts")).toContain('from "./example/manager.ts"');
+  });
+});
+
 describe("README's numbers", () => {
   it("are the metrics that the code has", async () => {
     const names = new Set<string>();

@@ -1,17 +1,16 @@
 /** What a manager's executor writes: the contract it serves under, and its two service records (wire §8). */
 import { headers, type NatsConnection } from "@nats-io/nats-core";
-import { bareDigest } from "../../../shared/canonical.ts";
-import type { managerRegister } from "../../../shared/contracts/auth/manager/register.ts";
-import type { Output } from "../../../shared/contracts/operation.ts";
-import { readManagerArtifacts } from "../../../shared/contracts/profile.ts";
-import type { Ports } from "../../../shared/ports.ts";
-import { serviceSpecRows, serviceStatusRows } from "../../../shared/rows/service.ts";
-import { create } from "../../../shared/store/message.ts";
-import { Store } from "../../../shared/store/store.ts";
-import { artifactSubject } from "../../../shared/subjects.ts";
-import { EndpointLabel, type Owner, type Space, type Uid } from "../../../shared/tokens.ts";
-import { ownWork } from "../../../shared/work.ts";
-import { CONTRACT_ARTIFACTS } from "./contract.ts";
+import { bareDigest } from "../canonical.ts";
+import type { managerRegister } from "../contracts/auth/manager/register.ts";
+import type { Output } from "../contracts/operation.ts";
+import { readManagerArtifacts } from "../contracts/profile.ts";
+import type { Ports } from "../ports.ts";
+import { serviceSpecRows, serviceStatusRows } from "../rows/service.ts";
+import { create } from "../store/message.ts";
+import { Store } from "../store/store.ts";
+import { artifactSubject } from "../subjects.ts";
+import { EndpointLabel, type Owner, type Space, type Uid } from "../tokens.ts";
+import { ownWork } from "../work.ts";
 
 const STEP_MS = 15_000;
 const MANAGER = EndpointLabel.parse("manager");
@@ -30,8 +29,8 @@ export class Publisher {
   }
 
   /** Before the registration: every artifact, then the record that names them. */
-  async contract(owner: Owner, instanceId: Uid): Promise<void> {
-    const { artifacts, clusterDigest } = readManagerArtifacts(CONTRACT_ARTIFACTS);
+  async contract(owner: Owner, instanceId: Uid, contractArtifacts: readonly unknown[]): Promise<void> {
+    const { artifacts, clusterDigest } = readManagerArtifacts(contractArtifacts);
     for (const { digest, text } of artifacts) await this.#once(bareDigest(digest), text);
     const spec = { endpoint: MANAGER, owner, clusterDigests: [clusterDigest], protocol: { v: 2 as const } };
     const key = serviceSpecRows.key({ endpoint: MANAGER, instanceId });

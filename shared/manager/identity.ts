@@ -1,22 +1,15 @@
 /** Who a manager is: five keys whose seeds never leave it, and the members that each of its requests carries. */
 
-import type { managerPrepare } from "../../../shared/contracts/auth/manager/prepare.ts";
-import type { Output } from "../../../shared/contracts/operation.ts";
-import { decodeJwt } from "../../../shared/credentials/jwt.ts";
-import { createKeyPair, type KeyPair } from "../../../shared/credentials/nkeys.ts";
-import { actorsOf, IDENTITIES, type Identity } from "../../../shared/credentials/roles.ts";
-import { newNonce, newUid, type Ports } from "../../../shared/ports.ts";
-import { declarationProof } from "../../../shared/proofs.ts";
-import {
-  AccountNkey,
-  type Actor,
-  type Digest,
-  type Owner,
-  RequestId,
-  type Space,
-  type Triple,
-  UserNkey,
-} from "../../../shared/tokens.ts";
+import type { NatsConnection } from "@nats-io/nats-core";
+import { type Authority, authority } from "../authority.ts";
+import type { managerPrepare } from "../contracts/auth/manager/prepare.ts";
+import type { Output } from "../contracts/operation.ts";
+import { decodeJwt } from "../credentials/jwt.ts";
+import { createKeyPair, type KeyPair } from "../credentials/nkeys.ts";
+import { actorsOf, IDENTITIES, type Identity } from "../credentials/roles.ts";
+import { newNonce, newUid, type Ports } from "../ports.ts";
+import { declarationProof } from "../proofs.ts";
+import { AccountNkey, type Actor, type Digest, type Owner, RequestId, type Space, UserNkey } from "../tokens.ts";
 
 export class ManagerIdentity {
   readonly keys: Readonly<Record<Identity, KeyPair>>;
@@ -61,10 +54,12 @@ export class ManagerIdentity {
     return { ...this.#envelope(kind), registrationProof: proof, accountPublicKey: account, processEpoch: epoch };
   }
 
-  /** The principal of the supervisor's connection. */
-  caller(owner: Owner): Triple {
-    const { instanceId, managerLifecycleUid: uid } = this.#declared;
-    return { owner, actor: actorsOf(instanceId).supervisor, uid };
+  /** Asks on the connection of one of the five, or of another key that speaks for it. */
+  asking(connection: NatsConnection, owner: Owner, identity: Identity, key: KeyPair = this.keys[identity]): Authority {
+    const { space, instanceId, managerLifecycleUid: uid } = this.#declared;
+    const caller = { owner, actor: actorsOf(instanceId)[identity], uid };
+    const inboxPrefix = `_INBOX_${key.public}`;
+    return authority({ connection, space, caller, inboxPrefix, name: "manager", ports: this.#ports });
   }
 
   #envelope<K extends string>(kind: K) {
