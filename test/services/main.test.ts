@@ -1,17 +1,20 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { freePorts } from "../kit/broker.ts";
+import { freePorts, startBroker } from "../kit/broker.ts";
 import { type Ground, startGround } from "../kit/ground.ts";
+import { pin } from "../kit/logins.ts";
 
 const MAIN = fileURLToPath(new URL("../../services/main.ts", import.meta.url));
 
 let ground: Ground;
 const children = new Set<ChildProcess>();
 beforeAll(async () => {
-  ground = await startGround({ streams: false });
+  ground = await startGround({ streams: false, pins: [pin] });
 });
 afterAll(async () => {
   for (const child of children) child.kill("SIGKILL");
@@ -66,6 +69,16 @@ describe("a service process", () => {
   it("exits 2 where nothing can help: a wrong flag, inputs that may not be together", async () => {
     const exits = [serve(...here(), "--verbose"), serve(...here(), "--services", "custodian,auth")];
     expect(await Promise.all(exits.map(({ exit }) => exit))).toEqual([2, 2]);
+  });
+
+  it("exits 2 where the broker takes no lines as long as ours", async () => {
+    const conf = await readFile(join(ground.stateDir, "broker", "broker.conf"), "utf8");
+    const short = await startBroker({ config: `${conf}\nmax_control_line: 32768` });
+    const place = ["--state", ground.stateDir, "--servers", short.url];
+    const started = ["custodian", "auth,exchange,callout"].map((services) => serve(...place, "--services", services));
+    expect(await Promise.all(started.map(({ exit }) => exit))).toEqual([2, 2]);
+    for (const { log } of started) expect(log()).toContain("max_control_line is below 65536");
+    await short.stop();
   });
 
   it("exits 3 once a later start of its slot serves", async () => {
