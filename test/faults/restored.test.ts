@@ -1,17 +1,20 @@
 /** Streams restored from a backup bring back what was revoked since; README's procedure takes it back before anybody comes in (lifecycles §9). */
-import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { cp, mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { writeBrokerConf } from "../../services/offline/broker-conf.ts";
+import { amendAccount } from "../../services/offline/jwts.ts";
+import { loadRoot, signerOf } from "../../services/offline/root.ts";
 import { rotateCreds, rotateIssuer } from "../../services/offline/rotate.ts";
 import { actorRevoke } from "../../shared/contracts/auth/actors/actor-revoke.ts";
-import { keyPairFromSeed } from "../../shared/credentials/nkeys.ts";
+import { createKeyPair, keyPairFromSeed } from "../../shared/credentials/nkeys.ts";
 import { permissionsOf } from "../../shared/credentials/user-permissions.ts";
 import { USERS, type UserName } from "../../shared/credentials/users.ts";
 import { systemPorts } from "../../shared/ports.ts";
-import { loadCreds, loadSecret, SECRET } from "../../shared/secrets/keys.ts";
-import { ROOT, runnable } from "../docs/code-blocks.ts";
-import { run } from "../interop/run.ts";
+import { storeIn } from "../../shared/secrets/directory.ts";
+import { openFolder } from "../../shared/secrets/folder.ts";
+import { loadCreds, loadSecret, replaceSecret, SECRET } from "../../shared/secrets/keys.ts";
 import { everythingUser } from "../kit/ground.ts";
 import { startSpace, type TestSpace } from "../kit/space.ts";
 import { requestId } from "../services/auth/lifecycles.ts";
@@ -21,28 +24,27 @@ const ports = systemPorts;
 
 let space: TestSpace;
 let backup: string;
-let program: string;
 beforeAll(async () => {
   backup = await mkdtemp(join(tmpdir(), "backup-"));
   space = await startSpace({ authTimeoutS: 1 });
-  program = join(backup, "rotate-signing.ts");
-  await writeFile(join(backup, "package.json"), '{"type":"module"}');
-  await writeFile(
-    program,
-    (await runnable("docs/identity.md", "rotate-signing.ts")).replaceAll('from "./', `from "${ROOT}`),
-  );
 });
 afterAll(async () => {
   await space.stop();
   await rm(backup, { recursive: true, force: true });
 });
 
-/** `docs/identity.md`, the data signing key: a new one, and no previous. */
+/** A new data signing key and no previous one: both steps of `docs/identity.md` at once. */
 async function renewSigningKey(): Promise<void> {
-  for (const step of ["add", "drop"]) {
-    const args = ["--import", import.meta.resolve("tsx"), program, space.stateDir, space.space, step];
-    expect(await run(process.execPath, args, { ms: 20_000, cwd: ROOT })).toMatchObject({ code: 0 });
-  }
+  const folder = await openFolder(space.stateDir);
+  const store = await storeIn(folder);
+  const operator = signerOf((await loadRoot(folder)).operator);
+  const keys = await loadSecret(store, space.space, SECRET.serviceKeys);
+  const { pub } = keys.dataAccount;
+  const fresh = createKeyPair("account");
+  await amendAccount(folder, pub, operator, ports, (nats) => ({ ...nats, signing_keys: [fresh.public] }));
+  const dataAccount = { pub, signingSeed: fresh.seed };
+  await replaceSecret(store, space.space, SECRET.serviceKeys, { ...keys, dataAccount });
+  await writeBrokerConf(folder, store);
 }
 
 it("nobody comes back who was admitted before, and who was revoked since is revoked again", async () => {
