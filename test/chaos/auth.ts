@@ -1,6 +1,7 @@
 /**
  * The entry of a replica of `auth` that a test may end in the middle of a barrier: the real service in a process of its
- * own, which kills itself after a step, or stops before a commit until it is told to go on. Its log goes to stdout.
+ * own, which kills itself after a step or within a commit, or stops before one until it is told to go on. It waits for
+ * its task, a message, with everything loaded; its log goes to stdout.
  */
 import { pino } from "pino";
 import type { AfterStep, KindName, Moment } from "../../services/auth/barrier/kinds.ts";
@@ -20,88 +21,102 @@ export interface Death {
   readonly kind: KindName;
   readonly step: Moment;
   readonly opId?: string;
-  /** Not of the own registration: only once the replica serves. */
-  readonly serving?: true;
 }
 
-export interface Task {
+export interface Ends {
+  /** Barriers that end nowhere else than after their step; once all of them stand there, the process is killed. */
+  readonly dies?: readonly Death[];
+  /** Killed so many ms after it sent its n-th commit from now, answered or not. */
+  readonly diesInCommit?: { readonly nth: number; readonly afterMs: number };
+  /** Stops, as by SIGSTOP from outside, before it sends the first commit that writes a key with this prefix. */
+  readonly pausesBefore?: string;
+}
+
+export interface Task extends Ends {
   readonly stateDir: string;
   readonly space: Space;
   readonly servers: string | string[];
   /** Slot of `auth`. */
   readonly instance: string;
   /** ms between rescans, so that a replica that stands by takes over soon. */
-  readonly rescanMs?: number;
-  /** Barriers that end nowhere else than after their step; once all of them stand there, the process is killed. */
-  readonly dies?: readonly Death[];
-  /** Stops, as by SIGSTOP from outside, before it sends the first commit that writes a key with this prefix. */
-  readonly pausesBefore?: string;
+  readonly rescanMs: number;
 }
 
-const task = JSON.parse(process.argv[2] ?? "{}") as Task;
-const { stateDir, space, servers, instance, rescanMs = RESCAN_MS, dies, pausesBefore } = task;
-const ports: Ports = {
-  ...systemPorts,
-  sleep: (ms, signal) => systemPorts.sleep(ms === RESCAN_MS ? rescanMs : ms, signal),
-};
+const kill = () => process.kill(process.pid, "SIGKILL");
+const forever = new Promise<never>(() => {});
 
-const awaited = [...(dies ?? [])];
+let ends: Ends = {};
+let awaited: Death[] = [];
 const standing = new Set<string>();
-let serves = false;
+let commits = 0;
+
+/** Tells that from here on it ends so. */
+function arm(next: Ends): void {
+  ends = next;
+  awaited = [...(next.dies ?? [])];
+  commits = 0;
+  process.send?.("armed");
+}
 
 const afterStep: AfterStep = async ({ kind, step, opId }) => {
-  const here = awaited.findIndex(
-    (death) =>
-      death.kind === kind &&
-      death.step === step &&
-      (death.opId ?? opId) === opId &&
-      (serves || !death.serving) &&
-      !standing.has(opId),
-  );
+  const fits = (death: Death) => death.kind === kind && death.step === step && (death.opId ?? opId) === opId;
+  const here = standing.has(opId) ? -1 : awaited.findIndex(fits);
   if (here < 0) return;
   awaited.splice(here, 1);
   standing.add(opId);
-  if (awaited.length === 0) process.kill(process.pid, "SIGKILL");
-  await new Promise(() => {}); // until the signal has come
+  if (awaited.length === 0) kill();
+  await forever;
 };
 
-if (pausesBefore !== undefined) {
-  const { commit } = Store.prototype;
-  let paused = false;
-  Store.prototype.commit = function (messages, work) {
-    if (!paused && messages.some(({ key }) => key.startsWith(pausesBefore))) {
-      paused = true;
-      process.kill(process.pid, "SIGSTOP");
-    }
-    return commit.call(this, messages, work);
+const { commit } = Store.prototype;
+Store.prototype.commit = function (messages, work) {
+  const { diesInCommit, pausesBefore } = ends;
+  if (pausesBefore !== undefined && messages.some(({ key }) => key.startsWith(pausesBefore))) {
+    ends = {};
+    process.kill(process.pid, "SIGSTOP");
+  }
+  commits += 1;
+  if (diesInCommit?.nth === commits) setTimeout(kill, diesInCommit.afterMs);
+  return commit.call(this, messages, work);
+};
+
+async function serve({ stateDir, space, servers, instance, rescanMs }: Task): Promise<void> {
+  const ports: Ports = {
+    ...systemPorts,
+    sleep: (ms, signal) => systemPorts.sleep(ms === RESCAN_MS ? rescanMs : ms, signal),
   };
+  const owned = new OwnedConnections({ servers }, ports);
+  const { identity } = await directoryStore(stateDir, []);
+  const files = spaceFiles(await openFolder(stateDir), space);
+  const service = await startAuth(
+    {
+      space,
+      settings: await files.settings(identity),
+      servers,
+      secrets: await directoryStore(stateDir, viewKeys(space, "auth")),
+      files,
+      ports,
+      log: pino({ level: "info" }, process.stdout),
+      owned,
+      instance,
+      hostUid: newUid(ports),
+      standingTtlS: 900,
+      development: false,
+      signal: new AbortController().signal,
+      version: "0.1.0",
+    },
+    { afterStep },
+  );
+  process.once("SIGTERM", async () => {
+    await service.close();
+    await runCloseSteps(owned.closeSteps(""));
+    process.exit(0);
+  });
 }
 
-const owned = new OwnedConnections({ servers }, ports);
-const { identity } = await directoryStore(stateDir, []);
-const files = spaceFiles(await openFolder(stateDir), space);
-const service = await startAuth(
-  {
-    space,
-    settings: await files.settings(identity),
-    servers,
-    secrets: await directoryStore(stateDir, viewKeys(space, "auth")),
-    files,
-    ports,
-    log: pino({ level: "info" }, process.stdout),
-    owned,
-    instance,
-    hostUid: newUid(ports),
-    standingTtlS: 900,
-    development: false,
-    signal: new AbortController().signal,
-    version: "0.1.0",
-  },
-  { afterStep },
-);
-serves = true;
-process.once("SIGTERM", async () => {
-  await service.close();
-  await runCloseSteps(owned.closeSteps(""));
-  process.exit(0);
+process.once("disconnect", () => process.exit(1));
+process.once("message", (task) => {
+  arm(task as Task);
+  process.on("message", (next) => arm(next as Ends));
+  void serve(task as Task);
 });

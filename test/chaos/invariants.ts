@@ -1,4 +1,11 @@
-/** What holds in the authority's stream whatever process died when (state §8): the violations, as sentences. */
+/**
+ * What holds in the authority's stream whatever process died when: the violations, as sentences, with their number in
+ * state §8. Rows as they are show 1 (of `auth` itself), 4, 10, 11, 12, 15 and 17; the commits that led there
+ * (`transitions.ts`) 4, 6 to 13, 15, 19 and 22. The others are of a moment and no state: 2, 3 and 23 in `test/races`,
+ * 5, 14, 16, 18, 20, 21 and 24 with the store, custodian, guard, `take`, compiler, issued authority and runs.
+ */
+import { AUTH } from "../../services/auth/context.ts";
+import { ROLES } from "../../shared/credentials/roles.ts";
 import { actorRows } from "../../shared/rows/actor.ts";
 import { credRows, epCredRows } from "../../shared/rows/credential.ts";
 import type { Entry } from "../../shared/rows/family.ts";
@@ -10,12 +17,30 @@ import { isEnded, stageRows } from "../../shared/rows/stage.ts";
 import type { Store } from "../../shared/store/store.ts";
 
 export async function violations(store: Store): Promise<string[]> {
+  const found: string[] = [];
+  const check = (holds: boolean, sentence: string) => {
+    if (!holds) found.push(sentence);
+  };
   const all = async <V>(rows: Parameters<typeof store.scan<V, object>>[0]) => {
-    const { entries, corrupt } = await store.scan(rows, {});
-    found.push(...corrupt.map((key) => `${key} is unreadable`));
+    const [{ entries, corrupt }, other, keys] = await Promise.all([
+      store.scan(rows, {}),
+      store.scan(rows, {}),
+      store.keys(rows, {}),
+    ]);
+    found.push(...corrupt.map((key) => `${key} is unreadable (4)`));
+    const names = (of: readonly { readonly key: { readonly key: string } }[]) => of.map(({ key }) => key.key).sort();
+    const [one, two] = [names(entries), names(other.entries)];
+    const full = [one, two].every(
+      (scanned) =>
+        scanned.join() ===
+        keys
+          .map(({ key }) => key)
+          .sort()
+          .join(),
+    );
+    check(full, `scans gave ${one.length} and ${two.length} rows of ${keys.length} (17)`);
     return new Map(entries.map((entry) => [entry.key.key, entry]));
   };
-  const found: string[] = [];
   const [actors, heads, gates, epGates] = [
     await all(actorRows),
     await all(headRows),
@@ -24,9 +49,6 @@ export async function violations(store: Store): Promise<string[]> {
   ];
   const [stages, frontiers, sessions] = [await all(stageRows), await all(frontierRows), await all(sessionRows)];
   const [creds, epCreds] = [await all(credRows), await all(epCredRows)];
-  const check = (holds: boolean, sentence: string) => {
-    if (!holds) found.push(sentence);
-  };
 
   for (const { key, value, revision } of heads.values()) {
     const uid = value.lifecycleUid;
@@ -71,6 +93,17 @@ export async function violations(store: Store): Promise<string[]> {
     const prefix = key.key.replace("epgate.", "epcred.");
     if (value.state === "retired")
       check(active(epCreds, `${prefix}.`) === 0, `${key.key}: ended with active credentials`);
+  }
+  const ids = [...creds.values(), ...epCreds.values()].map(({ value }) => value.credentialId);
+  check(new Set(ids).size === ids.length, "two mints share a credential id (12)");
+  for (const { key, value } of epCreds.values()) {
+    const { endpoint, processEpoch, role, state } = value;
+    const gate = epGates.get(`epgate.${key.key.split(".").slice(1, 3).join(".")}`)?.value;
+    if (state !== "active" || gate?.state !== "open" || !(endpoint === AUTH || ROLES[role].serveFamily)) continue;
+    check(
+      processEpoch === gate.processEpoch,
+      `${key.key} serves under epoch ${processEpoch}, not ${gate.processEpoch}`,
+    );
   }
   for (const { key, value } of sessions.values()) {
     const { endpoint, serving, servingCredentialId, holder, holderCredentialId } = value;

@@ -10,7 +10,7 @@ import type { AuthContext } from "../context.ts";
 
 /** Commits the freeze together with what must go with it, and gives the frozen gate. Lost: `conflict`. */
 export async function freeze<G extends Gate | EpGate>(
-  context: AuthContext,
+  context: Pick<AuthContext, "store" | "startedBy" | "ports">,
   gate: Entry<G>,
   op: Op,
   principal: Principal,

@@ -31,6 +31,7 @@ export interface Shape {
   readonly owner?: Owner;
   readonly kind?: ActorRow["kind"];
   readonly state?: ActorRow["state"];
+  readonly scope?: ActorRow["scope"];
   readonly gate?: Partial<Gate>;
   readonly head?: Partial<Head>;
 }
@@ -50,7 +51,7 @@ export async function lifecycle(space: TestSpace, shape: Shape = {}): Promise<Li
     kind,
     state,
     lifecycleUid: uid,
-    scope: [],
+    scope: shape.scope ?? [],
     allowSubscribe: [],
     allowPublish: [],
     ...(kind === "managed" ? { tokenHash: Hex64.parse("a".repeat(64)) } : {}),
