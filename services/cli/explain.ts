@@ -1,5 +1,6 @@
 /** `explain <ref>`: why a connection was denied, from the callout's log. */
-import { createReadStream } from "node:fs";
+import { once } from "node:events";
+import { createReadStream, type ReadStream } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -7,6 +8,7 @@ import type { Command } from "commander";
 import { AuthorityError } from "../../shared/errors.ts";
 import { type Explanation, explain } from "../callout/explain.ts";
 import { act, type Outcome } from "./action.ts";
+import { WrongCommand, whyOf } from "./failure.ts";
 
 export function explainCommand(program: Command, outcome: Outcome): void {
   const command = program
@@ -21,7 +23,7 @@ export function explainCommand(program: Command, outcome: Outcome): void {
   act<{ log?: string[] }>(command, outcome, async ([ref], options, say) => {
     const files = options.log ?? (await logsOf(options.state));
     for (const file of files) {
-      const input = file === "-" ? process.stdin : createReadStream(file);
+      const input = file === "-" ? process.stdin : await opened(file);
       const explanation = await explain(createInterface({ input }), String(ref));
       if (!explanation) continue;
       say.result(explanation, textOf(explanation));
@@ -32,6 +34,14 @@ export function explainCommand(program: Command, outcome: Outcome): void {
       reason: "every callout has its own log: name those of the other replicas with --log",
     });
   });
+}
+
+async function opened(file: string): Promise<ReadStream> {
+  const stream = createReadStream(file);
+  await once(stream, "open").catch((error: unknown) => {
+    throw new WrongCommand(`--log cannot be read: ${whyOf(error)}`);
+  });
+  return stream;
 }
 
 async function logsOf(stateDir: string): Promise<string[]> {

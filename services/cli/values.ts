@@ -8,8 +8,19 @@ export const a =
   <T extends string>(token: Token<T>) =>
   (text: string): T => {
     if (token.is(text)) return text;
-    throw new InvalidArgumentError(`it is no ${token.name} (${token.pattern.source}).`);
+    throw new InvalidArgumentError(`it is no ${token.name} (${FORMS[token.name] ?? token.pattern.source}).`);
   };
+
+/** What is often typed wrong, in words. */
+const FORMS: Readonly<Record<string, string>> = {
+  space: "letters, digits, _ and -, 64 at most",
+  owner: "u_ or p_ and 26 of a-z and 2-7, as the exchange and `actor list` show it",
+  "person owner": "u_ and 26 of a-z and 2-7, as the exchange shows it to a person whom it refuses",
+  "platform owner": "p_ and 26 of a-z and 2-7",
+  actor: "letters, digits and _, 64 at most",
+  uid: "26 to 32 of a-z and 0-9, as `actor list` and `nats micro info` show it",
+  scope: "choose from spawn, run, supervise, admin, role:NAME",
+};
 
 /** Values with commas between them; an empty text is an empty list. */
 export const listOf =

@@ -64,6 +64,8 @@ describe("a wrong command", () => {
     ["a port that is none", ["init", "--space", "a", "--public-port", "70000"], "1 to 65535"],
     ["a server that is none", ["init", "--space", "a", "--server", "http://a"], "nats://mesh.example:4222"],
     ["a public URL without its port", ["init", "--space", "a", "--public-url", "https://a"], "--public-port"],
+    ["an owner that is none", ["actor", "list", "--owner", "alice"], "as the exchange and `actor list` show it"],
+    ["a log that is not there", ["explain", "r3f", "--log", "/nowhere"], "--log"],
     ["a value that is not there", ["repair-row", "plane", "--revision", "1", "--value", "/nowhere"], "--value"],
   ])("with %s says what to change, as text and as JSON, and makes nothing", async (_, argv, said) => {
     const state = ["--state", join(folder, "state")];
