@@ -55,6 +55,8 @@ export async function tryClaim(
   for (let tries = 0; tries < TRIES; tries += 1) {
     const before = await readPlane(claiming, work);
     if (before === "corrupt") return { refused: "corrupt" };
+    // Won by an earlier try whose answer came too late.
+    if (before && isOf(before.value, claimant)) return { claim: before };
     const verdict = before?.value.state === "held" ? await proof(claiming, before.value, asking) : undefined;
     if (verdict) return verdict;
     const claim = await take(claiming, claimant, before, work);
@@ -62,6 +64,12 @@ export async function tryClaim(
   }
   return { refused: "concurrent" };
 }
+
+/** Held by the same incarnation under the connection that it still has. */
+const isOf = ({ state, claimId, ledger }: Plane, claimant: Claimant): boolean =>
+  state === "held" && ledger.userNkey === claimant.tuple.userNkey && whoOf(claimId) === whoOf(claimant.claimId);
+
+const whoOf = (claimId: string): string => claimId.slice(0, claimId.lastIndexOf("."));
 
 async function readPlane({ store }: Claiming, work: Work): Promise<Entry<Plane> | "corrupt" | undefined> {
   try {

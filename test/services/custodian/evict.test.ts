@@ -48,8 +48,10 @@ function space(...looks: ((kicked: readonly number[]) => Seen | Look)[]) {
       walk: () => ({ pages, connections, complete: note === undefined, ...(note === undefined ? {} : { note }) }),
     };
   };
+  let turn = async (): Promise<void> => {};
   const kick = async ({ cid }: Connection) => {
     kicked.push({ cid, at: clock.time });
+    await turn();
     return answerOf(cid);
   };
   const rounds = new Rounds<EvictAsk>({
@@ -63,6 +65,17 @@ function space(...looks: ((kicked: readonly number[]) => Seen | Look)[]) {
     kicked,
     kicksAre(of: typeof answerOf) {
       answerOf = of;
+    },
+    /** Each is answered in a later turn; `most` were in flight together. */
+    kicksTake() {
+      let [now, most] = [0, 0];
+      turn = async () => {
+        now += 1;
+        most = Math.max(most, now);
+        await new Promise(setImmediate);
+        now -= 1;
+      };
+      return { most: () => most };
     },
     evict: (principals: Principal[], work: Work = ownWork(clock, 45_000)) =>
       rounds.join<Eviction[]>(principals.length, work, (answer) => ({ principals, answer })),
@@ -78,6 +91,15 @@ const gone = (principal: Principal, kicked = 0) => ({
 });
 
 describe("evicting", () => {
+  it("kicks at most 16 at once", async () => {
+    const many = Array.from({ length: 40 }, (_, at) => [at + 1, ours] as const);
+    const { evict, kicked, kicksTake } = space((hit) => (hit.length === 0 ? many : []));
+    const { most } = kicksTake();
+    expect(await evict([ours])).toEqual([gone(ours, 40)]);
+    expect(kicked).toHaveLength(40);
+    expect(most()).toBe(CUSTODIAN.kicksInFlight);
+  });
+
   it("verifies our own principals with the first sweep where nobody was there to kick", async () => {
     const { evict, swept } = space(() => [[3, alice]]);
     expect(await evict([ours])).toEqual([gone(ours)]);

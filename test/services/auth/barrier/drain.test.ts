@@ -4,6 +4,7 @@ import { drain } from "../../../../services/auth/barrier/drain.ts";
 import type { Retiring } from "../../../../services/auth/barrier/retirement.ts";
 import { digestOf } from "../../../../shared/canonical.ts";
 import { AuthorityError } from "../../../../shared/errors.ts";
+import { BARRIER } from "../../../../shared/limits.ts";
 import { systemPorts } from "../../../../shared/ports.ts";
 import { epCredRows } from "../../../../shared/rows/credential.ts";
 import { type EpGate, epGateRows } from "../../../../shared/rows/gate.ts";
@@ -85,6 +86,21 @@ it("leaves what is settled as it is", async () => {
   ];
   expect(await draining()).toBeUndefined();
   expect([(await store.store.read(one.key))?.revision, (await store.store.read(other.key))?.revision]).toEqual(before);
+});
+
+it("gives up after 8 passes over rows that keep coming, and says which is left", async () => {
+  let passes = 0;
+  const log = pino({ level: "silent" });
+  const hold = async <V>(scan: () => Promise<V>): Promise<V> => {
+    passes += 1;
+    const asked = ask();
+    await asked.oblige(self(asked, { state: "provisional" }));
+    return scan();
+  };
+  const context = { store: store.store, ports: systemPorts, log };
+  const blocked = await drain(context, { retiring: target, hold }, store.work()).catch((error: unknown) => error);
+  expect(passes).toBe(BARRIER.drainPasses);
+  expect(blocked).toMatchObject({ code: "unavailable", details: [{ kind: "ai.cotal.auth.drain-blocked" }] });
 });
 
 describe("a provisional decision", () => {

@@ -6,7 +6,7 @@ import { isAuthorityError, unavailable } from "../../../../shared/errors.ts";
 import { type Tuple, tupleOf } from "../../../../shared/nats/connect.ts";
 import { type Plane, planeRows } from "../../../../shared/rows/plane.ts";
 import { stageRows } from "../../../../shared/rows/stage.ts";
-import { fenced, swap } from "../../../../shared/store/message.ts";
+import { create, fenced, swap } from "../../../../shared/store/message.ts";
 import { lostOn } from "../../../../shared/store/write.ts";
 import { type Broker, startBroker } from "../../../kit/broker.ts";
 import { freshUid, PRINCIPAL } from "../../../kit/rows.ts";
@@ -257,6 +257,22 @@ describe("one try for the claim", () => {
     });
     const attempt = await tryClaim(silent, claimant(), store.work());
     expect(attempt).toMatchObject({ claim: { value: { claimId: "mine", state: "held", generation: 1 } } });
+  });
+
+  it("is won by an earlier one of the same connection that landed late, whoever lives", async () => {
+    const of = claimant();
+    const claimId = "instance.3.earlier";
+    const [revision] = await store.store.commit(
+      [create(KEY, { ...(await released()), state: "held", claimId, ledger: of.tuple, records: of.tuple })],
+      store.work(),
+    );
+    word = "live";
+    const again = await tryClaim(
+      claiming((messages, work) => store.store.commit(messages, work)),
+      { ...of, claimId: "instance.3.later" },
+      store.work(),
+    );
+    expect(again).toMatchObject({ claim: { revision, value: { claimId } } });
   });
 
   it("fails where nothing was written", async () => {
