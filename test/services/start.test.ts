@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { AuthServiceInputs } from "../../services/inputs.ts";
 import { type AuthService, type Environment, startAuthService, startServices } from "../../services/start.ts";
 import { createKeyPair } from "../../shared/credentials/nkeys.ts";
-import { HOST } from "../../shared/limits.ts";
+import { HOST, RESCAN_MS } from "../../shared/limits.ts";
 import { createLog } from "../../shared/log.ts";
 import { newUid, type Ports, systemPorts } from "../../shared/ports.ts";
 import { loadSecret, SECRET } from "../../shared/secrets/keys.ts";
@@ -83,6 +83,24 @@ describe("an embedded authority", () => {
     expect(await former.closed).toEqual({ reason: "superseded" });
     expect(latter.readiness.state).toBe("ready");
     await latter.close();
+  });
+
+  it("closes itself once a stream that it uses has changed its shape", async () => {
+    let ahead = 0;
+    const ports = { ...systemPorts, monotonic: () => systemPorts.monotonic() + ahead };
+    const authority = await start({ services: ["exchange"] }, { ports });
+    const api = async (ask: string, body?: object) => {
+      const subject = `$JS.API.STREAM.${ask}.KV_cotal_connect_${ground.space}`;
+      const answer = await ground.roots.authority.request(subject, body && JSON.stringify(body), { timeout: 5_000 });
+      return answer.json<{ config: object }>();
+    };
+    const { config } = await api("INFO");
+    await api("UPDATE", { ...config, max_msgs: 1_000 });
+    ahead = RESCAN_MS;
+    expect(await authority.closed).toEqual({ reason: "drift" });
+    expect(authority.readiness).toMatchObject({ state: "unavailable", reason: "exchange: drift" });
+    await api("UPDATE", config);
+    await expect(start({ services: ["exchange"] })).resolves.toMatchObject({ readiness: { state: "ready" } });
   });
 
   it("keeps its instance in the store where there is no state folder", async () => {
