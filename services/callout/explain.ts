@@ -85,7 +85,7 @@ export async function explain(
 function adviceOn({ decision, code, check }: ConnectLine): string {
   if (decision === "admitted") return "The connection was admitted.";
   if (decision === "silent")
-    return "Nothing was answered: no server of this operator asked, or it had stopped waiting.";
+    return "Nothing was answered: no server of this operator asked, or it had stopped waiting, or our clock is ahead.";
   const advice = (check !== undefined && Object.hasOwn(ADVICE, check) && ADVICE[check]) || {};
   const exact = code === undefined ? undefined : advice[code];
   if (exact !== undefined) return exact;
