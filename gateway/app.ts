@@ -1,9 +1,9 @@
 /** One face of the gateway: a list of middlewares around a list of routes. It decides nothing (identity §11). */
 import { type Context, Hono, type MiddlewareHandler } from "hono";
 import type { ContentfulStatusCode } from "hono/utils/http-status";
+import { isSilence } from "../shared/client.ts";
 import { AuthorityError, isAuthorityError, textOf, unavailable } from "../shared/errors.ts";
 import { GATEWAY } from "../shared/limits.ts";
-import type { Ports } from "../shared/ports.ts";
 import { readObject } from "./body.ts";
 import { Budget } from "./budget.ts";
 import { capability } from "./capability.ts";
@@ -76,7 +76,7 @@ function forward({ ask, ports }: FaceDeps, budget: Budget, throttle: Throttle): 
       seat.enterFlight();
       const forwarded = route.forward(body);
       context.set("sent", true);
-      const data = await inTime(ports, route.replyMs, () => ask(forwarded, route.replyMs));
+      const data = await inTime(ask(forwarded, route.replyMs));
       if (route.cacheControl !== undefined) context.header("cache-control", route.cacheControl);
       return context.json(data as object);
     } catch (error) {
@@ -88,13 +88,11 @@ function forward({ ask, ports }: FaceDeps, budget: Budget, throttle: Throttle): 
 }
 
 /** Silence until the deadline is what the deadline says, not a service that is away. */
-async function inTime<T>(ports: Ports, ms: number, ask: () => Promise<T>): Promise<T> {
-  const until = ports.monotonic() + ms;
+async function inTime<T>(asked: Promise<T>): Promise<T> {
   try {
-    return await ask();
+    return await asked;
   } catch (error) {
-    const silent = isAuthorityError(error, "unavailable") && error.outcome === "unknown";
-    if (!silent || ports.monotonic() < until) throw error;
+    if (!isSilence(error)) throw error;
     throw new AuthorityError("deadline-exceeded", "no answer in time", { outcome: "unknown", cause: error });
   }
 }

@@ -10,11 +10,18 @@
  * subject. A refusal is thrown as the `AuthorityError` that the service named; silence is `unavailable` with outcome
  * `unknown`. Only what changes nothing, or certainly did not happen, is repeated, inside the deadline (wire §4).
  */
-import { createInbox, type Msg, type NatsConnection, NoRespondersError, RequestError } from "@nats-io/nats-core";
+import {
+  createInbox,
+  errors,
+  type Msg,
+  type NatsConnection,
+  NoRespondersError,
+  RequestError,
+} from "@nats-io/nats-core";
 import type { Json } from "./canonical.ts";
 import { type Input, type Operation, type Output, schemaClosure } from "./contracts/operation.ts";
 import { type EndpointRequest, type ParsedReply, parseReply } from "./envelope.ts";
-import { AuthorityError, type ErrorDetail, isErrorCode, textOf } from "./errors.ts";
+import { AuthorityError, type ErrorDetail, isAuthorityError, isErrorCode, textOf } from "./errors.ts";
 import { whileOpen } from "./nats/while-open.ts";
 import { newNonce, type Ports } from "./ports.ts";
 import { type Asking, repeating } from "./repeat.ts";
@@ -130,6 +137,10 @@ async function exchange(
     throw new AuthorityError("unavailable", "no answer in time", { outcome, reason: textOf(error), cause: error });
   }
 }
+
+/** Whether nobody said anything until the deadline. By no clock: a timer may fire a moment before its time. */
+export const isSilence = (error: unknown): error is AuthorityError =>
+  isAuthorityError(error, "unavailable") && error.cause instanceof errors.TimeoutError;
 
 function read(message: Msg, id: string): Json {
   const reply: ParsedReply | undefined = parseReply(message.data);
