@@ -42,7 +42,7 @@ const BURST = 4;
 /** Of each kind, all begun after a kill, that must succeed before the next one. */
 const AFTERWARDS = 10;
 const AUTH_TIMEOUT_S = 5;
-const ONCE = { deadlineMs: 5_000, once: true };
+const ONCE = { deadlineMs: 15_000, once: true };
 const PATIENT = { deadlineMs: 30_000, once: true };
 /** What the callout may still admit need not be waited for. */
 const LOCAL = Owner.parse("local");
@@ -69,6 +69,8 @@ let load: Load<Kind>;
 let issuedBefore: Set<string>;
 const promised = new Promised();
 const kills: Kill[] = [];
+/** What was heard by who asked for a retirement, of a replica that then died or of the other one. */
+const revokes: Promise<unknown>[] = [];
 let restarted: Promise<void>;
 
 beforeAll(async () => {
@@ -142,12 +144,12 @@ async function expectRetired(of: Lifecycle): Promise<void> {
   expect([head?.state, gate?.state, stage?.phase]).toEqual(["retired", "retired", "finished"]);
 }
 
-describe.each(ROUNDS)("a replica that is killed under load, round %i", { timeout: 60_000 }, (round) => {
+describe.each(ROUNDS)("a replica that is killed under load, round %i", { timeout: 120_000 }, (round) => {
   it("of `auth`, amid a retirement that it runs: the other one serves everybody and finishes it", async () => {
     const of = await lifecycle(space, { owner: LOCAL, kind: "interactive" });
     const holder = await holderOfPlane();
     const before = await stored(space, planeRows.key({}));
-    const asked = revoke(of).catch((error: unknown) => error);
+    revokes.push(revoke(of).catch((error: unknown) => error));
     await underWay(of);
     expect(await stored(space, stageRows.key({ opId: of.opId }))).toMatchObject({ phase: "frozen" });
     const { noticedAt } = await kill(holder);
@@ -157,10 +159,6 @@ describe.each(ROUNDS)("a replica that is killed under load, round %i", { timeout
     await expectRetired(of);
     expect(await holderOfPlane()).not.toBe(holder);
     expect(await stored(space, planeRows.key({}))).toMatchObject({ generation: before.generation + 1, state: "held" });
-    // Whoever asked the replica that died heard nothing; whoever asked the other one, that it is done.
-    expect(await asked).toSatisfy(
-      (answer: unknown) => (answer as { retired?: unknown }).retired === true || isUnknown(answer),
-    );
     restarted = processes.start(holder); // its registration asks the custodian about its former self
   });
 
@@ -196,7 +194,7 @@ describe.each(ROUNDS)("a replica that is killed under load, round %i", { timeout
   });
 });
 
-describe("after all of them", { timeout: 60_000 }, () => {
+describe("after all of them", { timeout: 120_000 }, () => {
   it("those requests have failed that were in flight at a killed replica, each with its outcome unknown", async () => {
     await load.stop();
     const unexplained = load.failures.filter((one) => !kills.some((killed) => costs(killed, one)));
@@ -206,6 +204,9 @@ describe("after all of them", { timeout: 60_000 }, () => {
       (killed) => `${load.failures.filter((one) => costs(killed, one)).length} with ${killed.name}`,
     );
     console.info(`${load.sent.length} requests, lost ${lost.join(", ")}`);
+    for (const answer of await Promise.all(revokes)) {
+      if (!isUnknown(answer)) expect(answer).toMatchObject({ retired: true });
+    }
     expect(witness.connection.isClosed()).toBe(false);
   });
 
@@ -222,8 +223,8 @@ describe("after all of them", { timeout: 60_000 }, () => {
 
   it("what was not answered is done or not, and its repeat is answered", async () => {
     for (const owner of promised.unanswered) {
-      const { lifecycleUid } = await grantTo({ space, once: ONCE }, owner);
-      expect(await grantTo({ space, once: ONCE }, owner)).toMatchObject({ lifecycleUid });
+      const { lifecycleUid } = await grantTo({ space, once: PATIENT }, owner);
+      expect(await grantTo({ space, once: PATIENT }, owner)).toMatchObject({ lifecycleUid });
     }
   });
 });

@@ -5,6 +5,8 @@ const ports = systemPorts;
 
 /** ms between the end of one request and the next in its place: a load, not as much as the machine carries. */
 const PAUSE_MS = 40;
+/** ms after which a place asks again beside what is not answered: people who come later do not wait for a lost one. */
+const LOST_MS = 2_000;
 
 export interface Sent<K extends string> {
   readonly kind: K;
@@ -56,10 +58,14 @@ export class Load<K extends string> {
   }
 
   async #keepAsking(kind: K): Promise<void> {
+    const asked: Promise<void>[] = [];
     while (!this.#stopping) {
-      await this.#ask(kind);
+      const one = this.#ask(kind);
+      asked.push(one);
+      await Promise.race([one, ports.sleep(LOST_MS)]);
       await ports.sleep(PAUSE_MS);
     }
+    await Promise.all(asked);
   }
 
   async #ask(kind: K): Promise<void> {
