@@ -4,6 +4,7 @@ import { type EndpointRequest, type JsonObject, parseBody, parseEnvelope } from 
 import { AuthorityError } from "../../../shared/errors.ts";
 import { parseSubject, type RequestSubject } from "../../../shared/subjects.ts";
 import { EndpointLabel, principalOf } from "../../../shared/tokens.ts";
+import { observations } from "../runs/metrics.ts";
 import type { Visit } from "../visit.ts";
 
 export interface Observed {
@@ -26,8 +27,18 @@ export async function observe(visit: Pick<Visit, "context" | "work">, subject: s
   const parsed = parseSubject(subject);
   if (!parsed) throw refused("the subject has no form");
   const observation = await visit.context.store.take(subject, visit.work);
-  if (!observation) throw refused("not observed or taken before");
-  return readObserved(parsed, observation.body);
+  if (!observation) {
+    observations.inc({ result: "absent" });
+    throw refused("not observed or taken before");
+  }
+  try {
+    const observed = readObserved(parsed, observation.body);
+    observations.inc({ result: "taken" });
+    return observed;
+  } catch (error) {
+    observations.inc({ result: "unreadable" });
+    throw error;
+  }
 }
 
 /** What an observed body says, if it is a request on its subject. */

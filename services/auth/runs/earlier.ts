@@ -10,6 +10,7 @@ import { Effects, timeLeft } from "../../../shared/work.ts";
 import { MANAGER } from "../context.ts";
 import { revoke } from "../issue/issue.ts";
 import type { Visit } from "../visit.ts";
+import { runEvictions } from "./metrics.ts";
 
 type Context = Pick<Visit, "context" | "work" | "log">;
 
@@ -34,6 +35,7 @@ export async function evictRun({ context, work, log }: Context, owner: Owner, ru
   };
   const [eviction] = await askEvict(peers, [principal], bounded, ports);
   const gone = eviction?.verifiedGone === true;
+  runEvictions.inc({ result: gone ? "gone" : "unverified" });
   log[gone ? "info" : "warn"]({ runId, principal, verifiedGone: gone, note: eviction?.note }, "run evicted");
   return gone;
 }

@@ -1,5 +1,6 @@
 import { headers } from "@nats-io/transport-node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { observations } from "../../../../services/auth/runs/metrics.ts";
 import { SERVICES } from "../../../../services/service.ts";
 import { canonicalText } from "../../../../shared/canonical.ts";
 import { runAdmit } from "../../../../shared/contracts/auth/runs/run-admit.ts";
@@ -214,11 +215,19 @@ async function forged(
 }
 
 describe("check 3: the observation", () => {
+  async function counted(): Promise<{ taken: number; absent: number }> {
+    const { values } = await observations.get();
+    const of = (result: string) => values.find(({ labels }) => labels.result === result)?.value ?? 0;
+    return { taken: of("taken"), absent: of("absent") };
+  }
+
   it("is there, and is taken once", async () => {
     const [subject, runId] = [await start(), freshRunId()];
+    const { taken, absent } = await counted();
     await admit(args(subject, runId));
     const never = refused("permission-denied", args(caller.subject("run-start")));
     await Promise.all([never, refused("permission-denied", args(subject, runId))]);
+    expect(await counted()).toEqual({ taken: taken + 1, absent: absent + 2 });
   });
 
   it("is a request on its subject", async () => {

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { runEvictions } from "../../../../services/auth/runs/metrics.ts";
 import { SERVICES } from "../../../../services/service.ts";
 import { runAttempt } from "../../../../shared/contracts/auth/runs/run-attempt.ts";
 import { runRevoke } from "../../../../shared/contracts/auth/runs/run-revoke.ts";
@@ -186,6 +187,8 @@ describe("a revocation", () => {
     });
     expect(await stored(space, markerOf(runId))).toEqual(answer.revocation);
     await driving.closed();
+    const { values } = await runEvictions.get();
+    expect(values).toContainEqual({ labels: { result: "gone" }, value: expect.any(Number) });
     for (const { jwt } of Object.values(credentials)) {
       expect((await rowOf(space, manager, jwt))?.value.state).toBe("revoked");
     }
