@@ -95,7 +95,7 @@ beforeAll(async () => {
   };
   load = new Load<Kind>(requests, AT_ONCE);
   await load.succeeds(AFTERWARDS);
-});
+}, 120_000);
 
 afterAll(async () => {
   await load?.stop();
