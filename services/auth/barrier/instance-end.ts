@@ -29,6 +29,7 @@ export interface Ending {
 export interface EndedInstance {
   readonly opId: Uid;
   readonly revokedRows: number;
+  /** So many as a report names at most; all were asked for. */
   readonly evictedPrincipals: Principal[];
   /** False fails nothing: nothing renews, and every `exp` bounds the rest. */
   readonly evictionVerified: boolean;
@@ -129,6 +130,6 @@ const answer = (
 ): EndedInstance => ({
   opId,
   revokedRows,
-  evictedPrincipals: [...principals],
+  evictedPrincipals: principals.slice(0, BARRIER.reported),
   evictionVerified: evictions.every(({ verifiedGone }) => verifiedGone),
 });

@@ -4,6 +4,7 @@ import type { Output } from "../../../shared/contracts/operation.ts";
 import { ROLES } from "../../../shared/credentials/roles.ts";
 import { askPrincipalLiveness } from "../../../shared/custody.ts";
 import { AuthorityError, unavailable } from "../../../shared/errors.ts";
+import { CUSTODIAN } from "../../../shared/limits.ts";
 import type { Entry } from "../../../shared/rows/family.ts";
 import { type EpGate, epGateRows } from "../../../shared/rows/gate.ts";
 import { swap } from "../../../shared/store/message.ts";
@@ -94,7 +95,7 @@ async function repair(
     after: result,
     liveness,
     familyRows: rows.length,
-    revoked: revoked.map(({ value }) => value.credentialId),
+    revoked: revoked.slice(0, CUSTODIAN.maxTargets).map(({ value }) => value.credentialId),
     evicted: holders,
     holders,
     holdersVerifiedBeforeAttempt: [],

@@ -1,12 +1,16 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { instanceRetire } from "../../../../shared/contracts/auth/assignments/instance-retire.ts";
-import { instanceEndOpId } from "../../../../shared/credentials/roles.ts";
+import { instanceEndOpId, runHolder } from "../../../../shared/credentials/roles.ts";
 import type { ErrorCode } from "../../../../shared/errors.ts";
+import { BARRIER } from "../../../../shared/limits.ts";
 import { newUid, systemPorts } from "../../../../shared/ports.ts";
+import { epCredRows } from "../../../../shared/rows/credential.ts";
 import { epGateRows } from "../../../../shared/rows/gate.ts";
 import { stageRows } from "../../../../shared/rows/stage.ts";
-import { type EndpointLabel, Owner, type Uid } from "../../../../shared/tokens.ts";
+import { type EndpointLabel, Owner, principalOf, type Uid } from "../../../../shared/tokens.ts";
 import type { Host } from "../../../kit/hosting.ts";
+import { freshRunId } from "../../../kit/manager.ts";
+import { serveCred } from "../../../kit/rows.ts";
 import { startSpace, type TestSpace } from "../../../kit/space.ts";
 import { unchanged } from "../../../kit/unchanged.ts";
 import { credentialStates, freshOwner, requestId } from "../lifecycles.ts";
@@ -62,6 +66,23 @@ it("revokes every row of the instance, retires its gate, then evicts whoever hel
     evictedPrincipals: of.holders,
   });
   expect(await space.store.lastSeq("auth")).toBe(before);
+});
+
+it("names no more principals than a report holds, however many runs it had", async () => {
+  const { instanceId } = await instance(space, LOCAL);
+  const runs = Array.from({ length: BARRIER.reported }, () => freshRunId());
+  const rows = runs.map((runId) => {
+    const holderPrincipal = principalOf(LOCAL, runHolder(runId).actor);
+    return serveCred(instanceId, { role: "runDriver", runId, holderPrincipal });
+  });
+  await Promise.all(
+    rows.map((row) =>
+      space.put(epCredRows.key({ endpoint: MANAGER, instanceId, credentialId: row.credentialId }), row),
+    ),
+  );
+  const answer = await retire(instanceId);
+  expect(answer).toMatchObject({ retired: true, revokedRows: BARRIER.reported + 3, evictionVerified: true });
+  expect(answer.evictedPrincipals).toHaveLength(BARRIER.reported);
 });
 
 it("takes a registration's freeze over", async () => {
