@@ -18,10 +18,11 @@ import type { Ends } from "./auth.ts";
 import { Chance } from "./chance.ts";
 import { History } from "./history.ts";
 import { violations } from "./invariants.ts";
+import { CONTRACT } from "./managers.ts";
 import { type Replica, Replicas } from "./replica.ts";
 import { ROUNDS, STRAYS, startChaos } from "./space.ts";
 import { wrongTransitions } from "./transitions.ts";
-import { CONTRACT, KINDS, type Makes, type Victim } from "./victims.ts";
+import { KINDS, type Makes, type Victim } from "./victims.ts";
 
 const SLOT = "1";
 /** Of `auth`'s own registration. */

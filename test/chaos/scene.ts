@@ -1,13 +1,14 @@
 /** What stands beside the barriers of a round: leftover connections, refusals, rows. */
 import type { NatsConnection } from "@nats-io/nats-core";
-import { expect } from "vitest";
+import { expect, vi } from "vitest";
 import { encodeJwt, identityTags, userClaims } from "../../shared/credentials/jwt.ts";
 import { createKeyPair, keyPairFromSeed } from "../../shared/credentials/nkeys.ts";
-import { AuthorityError, type ErrorCode } from "../../shared/errors.ts";
+import { AuthorityError, type ErrorCode, isAuthorityError } from "../../shared/errors.ts";
 import { newUid, systemPorts } from "../../shared/ports.ts";
 import { loadSecret, SECRET } from "../../shared/secrets/keys.ts";
 import { type Principal, splitPrincipal, type Triple } from "../../shared/tokens.ts";
 import type { TestSpace } from "../kit/space.ts";
+import { PATIENCE } from "./space.ts";
 
 export const actor = (principal: Principal): Triple => ({ ...splitPrincipal(principal), uid: newUid(systemPorts) });
 
@@ -31,4 +32,18 @@ export async function refused(code: ErrorCode, work: () => Promise<unknown>): Pr
   const error: unknown = await work().catch((reason: unknown) => reason);
   expect(error).toBeInstanceOf(AuthorityError);
   expect(error).toMatchObject({ code });
+}
+
+/** Asks again while the answer is that it is not confirmed, as every caller does, until it is what it must be. */
+export async function confirmed(ask: () => Promise<unknown>, what: string, expected: object): Promise<void> {
+  let refusal: unknown;
+  const answered = async () => {
+    const answer = await ask().catch((error: unknown) => {
+      if (!isAuthorityError(error, "unavailable")) refusal = error;
+      if (refusal === undefined) throw error;
+    });
+    if (refusal === undefined) expect(answer, what).toMatchObject(expected);
+  };
+  await vi.waitFor(answered, PATIENCE);
+  if (refusal !== undefined) throw refusal;
 }

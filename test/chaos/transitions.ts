@@ -2,7 +2,7 @@
 import { actorRows } from "../../shared/rows/actor.ts";
 import { assignmentRows, currentRows } from "../../shared/rows/assignment.ts";
 import { credRows, epCredRows } from "../../shared/rows/credential.ts";
-import type { Family, RowFamily } from "../../shared/rows/family.ts";
+import type { Family } from "../../shared/rows/family.ts";
 import { frontierRows } from "../../shared/rows/frontier.ts";
 import { type EpGate, epGateRows, type Gate, gateRows } from "../../shared/rows/gate.ts";
 import { type Head, headRows } from "../../shared/rows/head.ts";
@@ -14,7 +14,7 @@ import { uidRows } from "../../shared/rows/uid.ts";
 import type { Written } from "./history.ts";
 
 /** Every family of the stream, by the first token of its keys. */
-export const FAMILIES: Readonly<Record<string, RowFamily<unknown, object>>> = {
+const FAMILIES: Readonly<Record<string, Family<unknown>>> = {
   actor: actorRows,
   lifecycle: headRows,
   uid: uidRows,
@@ -29,10 +29,10 @@ export const FAMILIES: Readonly<Record<string, RowFamily<unknown, object>>> = {
   manager: managerRows,
   bymanager: byManagerRows,
   assignment: assignmentRows,
-} as unknown as Readonly<Record<string, RowFamily<unknown, object>>>;
+};
 
 const familyOf = (key: string): Family<unknown> | undefined =>
-  key === currentRows.key({}).key ? (currentRows as Family<unknown>) : FAMILIES[key.split(".", 1)[0] ?? ""];
+  key === currentRows.key({}).key ? currentRows : FAMILIES[key.split(".", 1)[0] ?? ""];
 
 interface Row {
   readonly key: string;
