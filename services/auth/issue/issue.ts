@@ -2,7 +2,9 @@
  * Every issuing operation's one way: checks → gate → granter → sign → one commit → checks that must still hold →
  * release (operations §4, M; state §5). An operation says what to check and what to mint; it cannot sign by itself.
  */
+import { atOnce } from "../../../shared/at-once.ts";
 import { AuthorityError, isAuthorityError } from "../../../shared/errors.ts";
+import { STORE } from "../../../shared/limits.ts";
 import type { EpCred } from "../../../shared/rows/credential.ts";
 import type { Entry, Key } from "../../../shared/rows/family.ts";
 import type { EpGate } from "../../../shared/rows/gate.ts";
@@ -136,7 +138,7 @@ export async function revoke(
       return;
     } catch (error) {
       if (!isAuthorityError(error, "conflict")) throw error;
-      const again = await Promise.all(left.map(({ key }) => context.store.read(key, work)));
+      const again = await atOnce(STORE.readsAtOnce, left, ({ key }) => context.store.read(key, work));
       left = again.filter((entry): entry is Entry<EpCred> => entry?.value.state === "active");
     }
   }
