@@ -2,19 +2,21 @@
 import { assertAttenuated } from "../../../shared/attenuation.ts";
 import type { actorRenew } from "../../../shared/contracts/auth/actors/actor-renew.ts";
 import type { Input } from "../../../shared/contracts/operation.ts";
-import { AuthorityError } from "../../../shared/errors.ts";
+import { AuthorityError, internal } from "../../../shared/errors.ts";
 import { LIFE, RENEWAL } from "../../../shared/limits.ts";
 import { newUid } from "../../../shared/ports.ts";
 import { type Actor as ActorRow, actorRows } from "../../../shared/rows/actor.ts";
 import { type Cred, credRows } from "../../../shared/rows/credential.ts";
 import type { Entry } from "../../../shared/rows/family.ts";
-import { type Gate, gateRows } from "../../../shared/rows/gate.ts";
+import { epGateRows, type Gate, gateRows } from "../../../shared/rows/gate.ts";
 import { type Head, headRows } from "../../../shared/rows/head.ts";
 import { fenced, type Message, swap } from "../../../shared/store/message.ts";
 import { lostOn } from "../../../shared/store/write.ts";
 import { principalOf } from "../../../shared/tokens.ts";
 import { parentOf } from "../agents/parents.ts";
+import { MANAGER } from "../context.ts";
 import { assertScope } from "../granters.ts";
+import type { ManagingHolder } from "../holders.ts";
 import type { Visit as AnyVisit, AuthHandler } from "../visit.ts";
 import { rootOf } from "./activate.ts";
 
@@ -59,6 +61,7 @@ async function renewable(visit: Visit): Promise<ActorRow> {
   const row = (await context.store.read(actorRows.key({ owner, actor }), work))?.value;
   if (!row) throw new AuthorityError("not-found", "there is no such actor");
   if (managed) assertOwn(managed, row);
+  if (holder.kind === "manager") await assertNotEnded(visit, holder);
   if (row.state !== "active") throw denied("this actor is revoked");
   return row;
 }
@@ -72,6 +75,13 @@ function assertOwn({ kind, granter }: Extract<Visit["holder"], { granter: unknow
   }
   assertScope(granter, "supervise");
   if (!by || row.parent !== principalOf(by.owner, by.actor)) throw denied("this agent is another actor's");
+}
+
+/** An instance that was ended renews nobody, though its own credential may stand for a while yet. */
+async function assertNotEnded({ context, work }: Visit, { instanceId }: ManagingHolder): Promise<void> {
+  if (instanceId === undefined) throw internal("a manager without an instance");
+  const gate = await context.store.read(epGateRows.key({ endpoint: MANAGER, instanceId }), work);
+  if (gate?.value.state === "retired") throw denied("this manager instance was ended");
 }
 
 interface Incarnation {

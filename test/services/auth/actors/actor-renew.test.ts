@@ -15,7 +15,7 @@ import type { Person } from "../../../kit/person.ts";
 import type { TestSpace } from "../../../kit/space.ts";
 import { sequences, unchanged } from "../../../kit/unchanged.ts";
 import { activate, agentOf, scopes } from "../../exchange/ledger.ts";
-import { ask, during, frozen, type Scene, startScene, stored } from "../scene.ts";
+import { ask, during, frozen, gateKeyOf, retired, type Scene, startScene, stored } from "../scene.ts";
 
 type Args = Input<typeof actorRenew>;
 type Incarnation = Pick<ActorRow, "owner" | "actor" | "lifecycleUid">;
@@ -191,6 +191,13 @@ describe("who may renew", () => {
     );
     await during(space, actorRows.key(parent), { scope: scopes("run") }, () => denied(row));
     await during(space, actorRows.key(parent), { state: "revoked" }, () => denied(row));
+  });
+
+  it("is no manager whose instance was ended, though its connection stands", async () => {
+    const row = await agent();
+    const renew = () => ask(scene.manager, actorRenew, argsOf(row));
+    await during(space, gateKeyOf(scene.manager), retired(), () => unchanged(space, "permission-denied", renew));
+    await during(space, gateKeyOf(scene.manager), frozen(), renew);
   });
 
   it("is nobody else (C2)", async () => {
