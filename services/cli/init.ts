@@ -3,6 +3,8 @@ import { resolve } from "node:path";
 import { type Command, InvalidArgumentError } from "commander";
 import { permissionsOf } from "../../shared/credentials/user-permissions.ts";
 import { systemPorts } from "../../shared/ports.ts";
+import { openFolder } from "../../shared/secrets/folder.ts";
+import { spacesIn } from "../../shared/secrets/spaces.ts";
 import { Space } from "../../shared/tokens.ts";
 import { DEFAULT_SETTINGS, initSpace } from "../offline/init.ts";
 import { act, type Outcome } from "./action.ts";
@@ -66,11 +68,18 @@ export function initCommand(program: Command, outcome: Outcome): void {
       ? [
           ...(pins === undefined ? ["next: `mesh-authority idp add`, since nobody can log in yet"] : []),
           "next: `mesh-authority up` for all on this machine, or nats-server, `serve` and `gateway` one by one",
+          ...(await amongOthers(options.state, options.space)),
         ].join("\n")
       : "it was there already: nothing of it was changed";
     say.result({ settings, created }, `space ${settings.space} in ${resolve(options.state)}\n${next}`);
     return undefined;
   });
+}
+
+/** Other commands take the only space there is, and have to be told where there are more. */
+async function amongOthers(state: string, space: string): Promise<string[]> {
+  const spaces = await spacesIn(await openFolder(resolve(state)));
+  return spaces.length > 1 ? [`each with --space ${space}, since the folder holds others`] : [];
 }
 
 const collect = (text: string, before: readonly string[] = []): string[] => [...before, text];

@@ -44,9 +44,10 @@ function curlHints({ settings, idpPort }: Plan): Hint[] {
   ];
 }
 
-function commandHints({ stateDir }: Plan): Hint[] {
+/** Naming the space, since the folder may come to hold others. */
+function commandHints({ space, stateDir }: Plan): Hint[] {
   const state = shown(stateDir) === "state" ? "" : ` --state ${shown(stateDir)}`;
-  return [{ command: `npx mesh-authority actor list${state}`, shows: "who may do what" }];
+  return [{ command: `npx mesh-authority actor list --space ${space}${state}`, shows: "who may do what" }];
 }
 
 const shown = (path: string): string => {

@@ -92,6 +92,13 @@ describe("the operator's command line", () => {
     expect((await mesh("init", ...state.slice(0, 2))).err).toContain("--space");
   });
 
+  it("says of a space that is not the only one that it has to be named", async () => {
+    const state = ["--state", join(elsewhere, "several")];
+    expect((await mesh("init", "--space", "dev", ...state)).out).not.toContain("each with --space");
+    expect((await mesh("init", "--space", "acme", ...state)).out).toContain("each with --space acme");
+    expect((await mesh("actor", "list", ...state)).err).toContain("name one with --space: acme, dev");
+  });
+
   it("rotates a user's creds, and one step of the issuer at a time", async () => {
     const state = ["--state", join(elsewhere, "made"), "--json"];
     const rotated = JSON.parse((await mesh("rotate", "creds", "operator", ...state)).out);

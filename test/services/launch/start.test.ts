@@ -4,6 +4,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { hintsFor } from "../../../services/launch/hints.ts";
 import { lockState } from "../../../services/launch/lock.ts";
 import { parseStart, parseUp } from "../../../services/launch/options.ts";
 import { processesOf } from "../../../services/launch/processes.ts";
@@ -15,11 +16,25 @@ import { systemPorts } from "../../../shared/ports.ts";
 import { Space } from "../../../shared/tokens.ts";
 import { freePorts } from "../../kit/broker.ts";
 
+const pins = [{ url: "https://a", issuer: "https://a", audience: "b", jwksUri: "https://a/jwks" }];
+
 let folder: string;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "launch-"));
 });
 afterAll(() => rm(folder, { recursive: true }));
+
+describe("what is printed to try", () => {
+  it("names space and folder, so that it works although the folder comes to hold another space", async () => {
+    const stateDir = join(folder, "two");
+    const [dev, acme] = [Space.parse("dev"), Space.parse("acme")];
+    for (const space of [dev, acme]) await initSpace({ stateDir, space, permissionsOf, ports: systemPorts, pins });
+    const launched = await existingSpace({ stateDir, space: dev, ports: systemPorts });
+    const plan = { ...launched, stateDir, natsServer: "nats-server", replicas: 1, cluster: false, logs: folder };
+    const commands = hintsFor(plan).map(({ command }) => command);
+    expect(commands.at(-1)).toBe(`npx mesh-authority actor list --space dev --state ${stateDir}`);
+  });
+});
 
 describe("before a start", () => {
   it("a port that is in use is named, with what to do", async () => {
@@ -96,7 +111,6 @@ describe("before a start", () => {
   ])("the broker takes clients %s", async (_, argv, host, server) => {
     const stateDir = join(folder, "state");
     const acme = Space.parse("acme");
-    const pins = [{ url: "https://a", issuer: "https://a", audience: "b", jwksUri: "https://a/jwks" }];
     await initSpace({ stateDir, space: acme, permissionsOf, ports: systemPorts, pins });
     const options = parseUp(["--state", stateDir, ...argv]);
     const space = await existingSpace({ ...options, ports: systemPorts });
