@@ -78,8 +78,8 @@ describe("README's embedding program", () => {
 
 describe("the rotation of the data signing key", () => {
   const step = async (name: "add" | "drop") => {
-    const args = await program("docs/identity.md", "rotate-signing.ts");
-    return run(process.execPath, [...args, ground.stateDir, "demo", name], { ms: 20_000, cwd: ROOT });
+    const args = await program("docs/operating.md", "rotate-by-hand.ts");
+    return run(process.execPath, [...args, ground.stateDir, "demo", "data", name], { ms: 20_000, cwd: ROOT });
   };
   const reload = async () =>
     ground.broker.reload(await readFile(join(ground.stateDir, "broker", "broker.conf"), "utf8"));
