@@ -30,7 +30,7 @@ export interface StandingOptions {
 export class StandingCredentials {
   readonly #options: StandingOptions;
   readonly #held = new Map<Identity, Signed>();
-  readonly #connections: NatsConnection[] = [];
+  readonly #connections = new Set<NatsConnection>();
   readonly #closing = new AbortController();
   #heldSince: number;
 
@@ -84,7 +84,7 @@ export class StandingCredentials {
 
   async close(): Promise<void> {
     this.#closing.abort();
-    await Promise.all(this.#connections.map((connection) => connection.close()));
+    await Promise.all([...this.#connections].map((connection) => connection.close()));
   }
 
   /** ms */
@@ -100,7 +100,8 @@ export class StandingCredentials {
   }
 
   #keep(connection: NatsConnection): NatsConnection {
-    this.#connections.push(connection);
+    this.#connections.add(connection);
+    void connection.closed().then(() => this.#connections.delete(connection));
     return connection;
   }
 }
