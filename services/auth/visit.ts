@@ -7,6 +7,7 @@ import { resolveHolder } from "./callers.ts";
 import type { AuthContext } from "./context.ts";
 import { assertScope } from "./granters.ts";
 import type { Holder, ManagingHolder } from "./holders.ts";
+import { asked, askedBy } from "./seen.ts";
 
 export interface Visit<Args = unknown> extends Request<Args> {
   readonly context: AuthContext;
@@ -64,7 +65,7 @@ export async function proceed<Args, Result>(
   visit: Visit<Args>,
   { handle }: { handle(visit: Visit<Args>): Promise<Result> },
 ): Promise<Result> {
-  visit.note(seen(visit));
+  visit.note(askedBy(visit.holder));
   commonChecks(visit);
   return handle(visit);
 }
@@ -78,18 +79,8 @@ export interface Answered {
 export const authEndpoint = (context: AuthContext, { operation, handle }: Answered): Endpoint => ({
   operation,
   handle: async (request: Request<never>) => {
+    request.note(asked(request.args));
     const holder = await resolveHolder(context, request, operation);
     return proceed<never, unknown>({ ...request, context, holder, operation }, { handle });
   },
 });
-
-/** The default log fields of an operation (operations, before §1); never a token, seed or JWT. */
-function seen({ holder, args }: Visit): Record<string, unknown> {
-  const named = (args ?? {}) as Record<string, unknown>;
-  const fields = ["requestId", "actor", "instanceId", "targetInstanceId", "lifecycleUid", "opId"];
-  return {
-    holder: holder.kind,
-    ...("owner" in holder ? { owner: holder.owner } : {}),
-    ...Object.fromEntries(fields.filter((name) => named[name] !== undefined).map((name) => [name, named[name]])),
-  };
-}

@@ -41,7 +41,7 @@ export const handleActorGrant: AuthHandler<typeof actorGrant> = async (visit) =>
     work,
   );
   const { lifecycleUid, grantedAt } = granted.value;
-  visit.note({ target: principalOf(owner, actor), lifecycleUid, revision: granted.revision });
+  visit.note({ lifecycleUid, revision: granted.revision });
   return { requestId, owner, actor, lifecycleUid, grantedAt };
 };
 
@@ -52,7 +52,10 @@ async function decide(visit: Visit, grant: Grant): Promise<{ replay: Entry<Actor
   const row = before.actor?.value;
   if (row?.kind === "managed") throw new AuthorityError("already-exists", "this alias is an agent's");
   if (before.actor && row?.state === "active") {
-    if (sameContent(row, grant) && (await hasLiveRoot(visit, before))) return { replay: before.actor };
+    if (sameContent(row, grant) && (await hasLiveRoot(visit, before))) {
+      visit.note({ replayed: true });
+      return { replay: before.actor };
+    }
     throw new AuthorityError("failed-precondition", "the actor is active with other content, revoke it first", {
       details: [{ kind: "ai.cotal.auth.current-lifecycle", lifecycleUid: row.lifecycleUid }],
     });

@@ -27,7 +27,6 @@ const denied = (message: string): AuthorityError => new AuthorityError("permissi
 export const handleActorRenew: AuthHandler<typeof actorRenew> = async (visit) => {
   const { args } = visit;
   const { requestId, owner, actor, lifecycleUid } = args;
-  visit.note({ target: principalOf(owner, actor) });
   const { exp, renewed } = await renew(visit);
   visit.note({ exp: Math.floor(exp / 1_000), renewed });
   return { requestId, owner, actor, lifecycleUid, exp, renewed };

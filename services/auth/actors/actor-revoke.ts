@@ -18,7 +18,6 @@ export const handleActorRevoke: AuthHandler<typeof actorRevoke> = async (visit) 
     });
   }
   const opId = row.value.kind === "managed" ? retireOpId(uid) : interactiveRetireOpId(uid);
-  visit.note({ target: principalOf(owner, actor) });
   const by = principalOf(caller.owner, caller.actor);
   const { evictedPrincipals } = await retire(visit, { owner, actor, uid, opId, by });
   return { requestId, owner, actor, lifecycleUid: uid, opId, revoked: true, retired: true, evictedPrincipals };

@@ -1,7 +1,6 @@
 /** Says whether a caller of the manager holds `admin` at this moment (operations §8). */
 import type { managerAuthorizeAdmin } from "../../../shared/contracts/auth/agents/authorize-admin.ts";
 import { actorRows } from "../../../shared/rows/actor.ts";
-import { principalOf } from "../../../shared/tokens.ts";
 import { provenEcho } from "../echo.ts";
 import { checkRegistration } from "../registration/check.ts";
 import { type AuthHandler, managing } from "../visit.ts";
@@ -18,6 +17,6 @@ export const handleManagerAuthorizeAdmin: AuthHandler<typeof managerAuthorizeAdm
     row?.value.state === "active" &&
     row.value.lifecycleUid === caller.lifecycleUid &&
     row.value.scope.some((held) => held === "admin");
-  visit.note({ target: principalOf(owner, actor), authorized });
+  visit.note({ authorized });
   return { ...provenEcho(visit), identities, caller, authorized };
 };

@@ -26,6 +26,7 @@ export const handleAgentEnroll: AuthHandler<typeof agentEnroll> = async (given) 
   const visit = managing(given);
   const { args, context, work } = visit;
   const grant = grantOf(visit);
+  visit.note({ target: principalOf(grant.owner, grant.actor) });
   let again = false;
   const decide = async (): Promise<Decision> => {
     const current = again ? await revisit(visit) : visit;
@@ -34,7 +35,7 @@ export const handleAgentEnroll: AuthHandler<typeof agentEnroll> = async (given) 
   };
   const enrolled = await activate(context, { grant, managerInstance: args.instanceId, decide }, work);
   const { owner, actor, lifecycleUid, allowSubscribe, allowPublish } = enrolled.value;
-  visit.note({ target: principalOf(owner, actor), lifecycleUid, revision: enrolled.revision });
+  visit.note({ lifecycleUid, revision: enrolled.revision });
   return {
     ...provenEcho(visit),
     material: {
@@ -92,6 +93,7 @@ async function decideOn(visit: Visit, grant: Grant): Promise<Decision> {
   if (before.actor && row?.state === "active") {
     if (row.tokenHash !== grant.tokenHash) throw new AuthorityError("conflict", "this agent has another token");
     await context.mailbox.open({ owner: row.owner, actor: row.actor, uid: row.lifecycleUid }, row.role, work);
+    visit.note({ replayed: true });
     return { replay: before.actor };
   }
   assertHeadFree(before.head);

@@ -42,7 +42,7 @@ async function revoke({ args, context, holder, work, note }: Visit): Promise<voi
     if (row.value.lifecycleUid !== lifecycleUid) {
       throw new AuthorityError("expired", "this actor lives under another uid");
     }
-    if (row.value.state === "revoked") return;
+    if (row.value.state === "revoked") return note({ replayed: true });
     const revokedBy = principalOf(holder.owner, args.actor);
     const value = { ...row.value, state: "revoked" as const, revokedAt: context.ports.now(), revokedBy };
     try {

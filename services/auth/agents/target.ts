@@ -1,6 +1,6 @@
 /** The incarnation that an operation on agents is about: always one of the holder's own owner (operations §8). */
 import { AuthorityError } from "../../../shared/errors.ts";
-import { type Actor, type Owner, principalOf, type Uid } from "../../../shared/tokens.ts";
+import type { Actor, Owner, Uid } from "../../../shared/tokens.ts";
 import type { ManagingVisit } from "../visit.ts";
 
 export interface Target {
@@ -10,8 +10,7 @@ export interface Target {
 }
 
 /** Check 2. */
-export function assertOwnTarget({ args, holder, note }: ManagingVisit<{ readonly target: Target }>): void {
-  const { owner, actor, lifecycleUid } = args.target;
-  note({ target: principalOf(owner, actor), lifecycleUid });
-  if (owner !== holder.owner) throw new AuthorityError("permission-denied", "this agent is another owner's");
+export function assertOwnTarget({ args, holder }: ManagingVisit<{ readonly target: Target }>): void {
+  if (args.target.owner !== holder.owner)
+    throw new AuthorityError("permission-denied", "this agent is another owner's");
 }

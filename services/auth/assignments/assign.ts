@@ -51,7 +51,10 @@ export async function assign<V extends Assignment, A extends AssignArgs>(
   const key = assignmentRows.key({ instanceId });
   for (let tries = 1; ; tries += 1) {
     const stored = await context.store.read(key, work);
-    if (stored && same(stored.value, wanted)) return wanted;
+    if (stored && same(stored.value, wanted)) {
+      visit.note({ replayed: true });
+      return wanted;
+    }
     assertNext(stored, wanted, expectedRevision);
     const gate = await ownGate(visit, wanted);
     const along = await assigning.admit(visit, wanted);

@@ -15,6 +15,7 @@ import type { AccountNkey, Actor, Space, Uid } from "../../../shared/tokens.ts";
 import { MANAGER } from "../context.ts";
 import { ASSIGNED_ACTOR, type ManagingHolder } from "../holders.ts";
 import { servePrincipal } from "../registration/check.ts";
+import { asked } from "../seen.ts";
 import { type Answered, proceed, type Visit } from "../visit.ts";
 
 /** What both doors carry. */
@@ -55,6 +56,7 @@ export async function enter<A extends DoorArgs>(
   const { args, context } = visit;
   const inner = innerOf(door, args.request);
   const request = checked(inner, args.request);
+  visit.note({ inner: inner.name, ...asked(request) });
   if (request.actor !== ASSIGNED_ACTOR) throw door.refusal(args.request);
   if (args.accountPublicKey !== context.data.account) throw denied("this is another account");
   const assignment = await assigned(visit, door, request);
@@ -62,7 +64,6 @@ export async function enter<A extends DoorArgs>(
   await door.admit(visit, inner, request, assignment.value);
   const found = handlers.find(({ operation }) => operation.name === inner.name);
   if (!found) throw internal(`no handler of ${inner.name} behind a door`);
-  visit.note({ inner: inner.name });
   return proceed({ ...visit, args: request as never, holder: holderOf(door, assignment), operation: inner }, found);
 }
 

@@ -11,6 +11,6 @@ export const handleInstanceRetire: AuthHandler<typeof instanceRetire> = async (v
   const gate = await context.store.read(epGateRows.key({ endpoint, instanceId }), work);
   if (!gate) throw new AuthorityError("not-found", "there is no such instance");
   const ended = await endInstance(context, { endpoint, instanceId, principal: gate.value.principal }, work);
-  visit.note({ ...ended });
+  visit.note({ ...ended, ...(gate.value.state === "retired" ? { replayed: true } : {}) });
   return { requestId, endpoint, instanceId, retired: true, ...ended };
 };

@@ -26,6 +26,6 @@ export const handleSupervisorEnd: AuthHandler<typeof supervisorEnd> = async (vis
     throw new AuthorityError("failed-precondition", "end the assignment first (supervisor-assign)");
   }
   const ended = await endInstance(context, { endpoint: MANAGER, instanceId, principal }, work);
-  visit.note({ ...ended });
+  visit.note({ ...ended, ...(gate?.value.state === "retired" ? { replayed: true } : {}) });
   return { requestId, owner, instanceId, retired: true, ...ended };
 };

@@ -71,7 +71,9 @@ export async function issue<Args extends InstanceArgs>(
     try {
       const revisions = await context.store.commit([...rows, ...(plan.extra?.(minted) ?? [])], work);
       const entries = minted.map((one, index) => entryOf(one, revisions[index] ?? 0));
-      visit.note({ roles: minted.map(({ row }) => row.value.role), exp: smallest(minted) });
+      const { processEpoch } = plan.gate.value;
+      const roles = minted.map(({ row }) => row.value.role);
+      visit.note({ roles, exp: smallest(minted), processEpoch, revision: revisions[0] });
       await release(visit, issuing, entries);
       return { gate: plan.gate, issuedAt, expiresAt: smallest(minted) * 1_000, credentials: namedBy(minted), entries };
     } catch (error) {

@@ -59,13 +59,16 @@ async function prepare(visit: Visit, mayRepeat: boolean): Promise<Output<typeof 
   const supervisor = mint(context, instance, standing(visit, "supervisor", opened), more);
   const executor = mint(context, instance, standing(visit, "executor", opened), more);
   try {
-    await context.store.commit(messages(visit, { gate, opened, manager, granter, supervisor, executor }), work);
+    const rows = messages(visit, { gate, opened, manager, granter, supervisor, executor });
+    const [revision] = await context.store.commit(rows, work);
+    visit.note({ revision });
   } catch (error) {
     if (!mayRepeat || !lostOn(error) || !(await onlyTouched(visit, { key: gateKey, value: gate?.value }))) throw error;
     return prepare(await revisit(visit), false);
   }
   const expiresAt = Math.min(supervisor.signed.exp, executor.signed.exp) * 1_000;
-  visit.note({ roles: ["supervisor", "executor"], exp: expiresAt / 1_000, first: gate === undefined });
+  const { processEpoch } = opened;
+  visit.note({ roles: ["supervisor", "executor"], exp: expiresAt / 1_000, processEpoch, first: gate === undefined });
   return {
     ...material(visit, { issuedAt, expiresAt }),
     credentials: { supervisor: supervisor.signed, executor: executor.signed },

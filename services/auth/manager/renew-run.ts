@@ -21,7 +21,6 @@ export const handleManagerRenewRun: AuthHandler<typeof managerRenewRun> = async 
   const { args } = visit;
   const { run, registrationProof, accountPublicKey, processEpoch } = args;
   const { runId } = run;
-  visit.note({ runId });
   let fence = 0;
   const issued = await issue(visit, {
     async plan(current) {

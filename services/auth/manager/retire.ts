@@ -12,7 +12,6 @@ export const handleManagerRetire: AuthHandler<typeof managerRetire> = async (giv
   const visit = managing(given);
   const { instanceId, managerLifecycleUid: uid, retirement, registrationProof } = visit.args;
   const { id, target, opId, serveEpoch } = retirement;
-  visit.note({ opId, target: `${target.owner}.${target.actor}`, lifecycleUid: target.lifecycleUid });
   const issued = await issue(visit, {
     async plan(current) {
       // Which of the two it is follows from the actor's row, which only the retirement reads (lifecycles §1).

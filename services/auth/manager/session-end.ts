@@ -13,11 +13,13 @@ type State = Output<typeof managerSessionEnd>["state"];
 export const handleManagerSessionEnd: AuthHandler<typeof managerSessionEnd> = async (visit) => {
   const { context, args, holder, work } = visit;
   const { requestId, sessionId, reason } = args;
-  visit.note({ sessionId, reason });
+  visit.note({ reason });
   for (;;) {
     const session = await context.store.read(sessionRows.key({ sessionId }), work);
     if (!session) throw new AuthorityError("not-found", "there is no such session");
     if (!concerns(holder, session.value)) throw new AuthorityError("permission-denied", "this session is not yours");
+    const { principal: target, lifecycleUid } = session.value.holder;
+    visit.note({ target, lifecycleUid });
     const ended = endOf(session.value);
     if (ended) {
       visit.note({ replayed: true });
@@ -25,7 +27,8 @@ export const handleManagerSessionEnd: AuthHandler<typeof managerSessionEnd> = as
     }
     try {
       // Nobody is evicted: both principals have other connections (state §5).
-      await context.store.commit(await sessionEnd(context, session, "closed", work), work);
+      const [revision] = await context.store.commit(await sessionEnd(context, session, "closed", work), work);
+      visit.note({ revision });
       return { v: 1, requestId, sessionId, state: "closed" };
     } catch (error) {
       // Issued again or ended meanwhile: what is there now ends, or has.

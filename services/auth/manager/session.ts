@@ -30,7 +30,7 @@ export const handleManagerSession: AuthHandler<typeof managerSession> = async (g
   const visit = managing(given);
   const { instanceId, session, registrationProof } = visit.args;
   const opens = "holder" in session;
-  visit.note({ sessionId: session.sessionId, processEpoch: session.epoch, first: opens });
+  visit.note({ first: opens });
   const issued = await issue(visit, {
     async plan(current) {
       const gate = await checkDeclaration(current);
@@ -124,6 +124,7 @@ async function reissue(visit: Visit, gate: Entry<EpGate>): Promise<(minted: read
   const found = await context.store.read(sessionRows.key({ sessionId: session.sessionId }), work);
   if (!found) throw new AuthorityError("not-found", "there is no such session");
   const { value } = found;
+  visit.note({ target: value.holder.principal, lifecycleUid: value.holder.lifecycleUid });
   const same =
     value.state === "active" &&
     value.exp > context.ports.now() &&

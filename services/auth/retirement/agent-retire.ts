@@ -11,7 +11,6 @@ import { retire } from "./retire.ts";
 export const handleAgentRetire: AuthHandler<typeof agentRetire> = async (visit) => {
   const { args, caller, context, work } = visit;
   const { owner, actor, lifecycleUid: uid } = args;
-  visit.note({ target: principalOf(owner, actor) });
   const [row, head] = await Promise.all([
     context.store.read(actorRows.key({ owner, actor }), work),
     context.store.read(headRows.key({ owner, actor }), work),

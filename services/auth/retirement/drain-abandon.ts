@@ -33,7 +33,8 @@ export const handleDrainAbandon: AuthHandler<typeof drainAbandon> = async (visit
     before && "decision" in before
       ? { ...before, state: "terminal", outcome: "abandoned" }
       : { state: "terminal", outcome: "abandoned", opId };
-  await context.store.commit([swap(row, abandoned)], work);
+  const [revision] = await context.store.commit([swap(row, abandoned)], work);
+  visit.note({ revision });
   return answer;
 };
 

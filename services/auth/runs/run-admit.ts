@@ -40,7 +40,7 @@ export const handleRunAdmit: AuthHandler<typeof runAdmit> = async (given) => {
     admittedAt: context.ports.now(),
   };
   const entry = await admit(visit, admission);
-  given.note({ runId, caller: `${owner}.${actor}`, generation: start.generation, revision: entry.revision });
+  given.note({ caller: `${owner}.${actor}`, generation: start.generation, revision: entry.revision });
   return {
     v: 1,
     kind: "manager-run-admission",
@@ -71,18 +71,24 @@ function startSubject(
 }
 
 /** Check 7 and the commit: the broker itself refuses a second admission; the stored one may be this very one. */
-async function admit({ context, work }: Visit, admission: Admission): Promise<Entry<Admission>> {
+async function admit(visit: Visit, admission: Admission): Promise<Entry<Admission>> {
+  const { context, work } = visit;
   const key = admissionRows.key({ endpoint: MANAGER, runId: admission.runId });
   const before = await context.store.read(key, work);
-  if (before) return same(before, admission);
+  if (before) return replayed(visit, same(before, admission));
   try {
     const [revision = 0] = await context.store.commit([create(key, admission)], work);
     return { key, value: admission, revision };
   } catch (error) {
     const stored = lostOn(error) ? await context.store.read(key, work) : undefined;
     if (!stored) throw error;
-    return same(stored, admission);
+    return replayed(visit, same(stored, admission));
   }
+}
+
+function replayed({ note }: Visit, stored: Entry<Admission>): Entry<Admission> {
+  note({ replayed: true });
+  return stored;
 }
 
 function same(stored: Entry<Admission>, wanted: Admission): Entry<Admission> {

@@ -22,7 +22,6 @@ export const handleRunAttempt: AuthHandler<typeof runAttempt> = async (given) =>
   const { args, holder } = visit;
   const { attempt } = args;
   const { runId, driverId, mediatorId } = attempt;
-  visit.note({ runId });
   const served = attempt.served === undefined ? undefined : servedRequest(attempt.served);
   let seen = 0;
   let listed: Promise<Key<EpCred>[]> | undefined;

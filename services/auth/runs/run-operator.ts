@@ -27,7 +27,7 @@ export const handleRunOperator: AuthHandler<typeof runOperator> = async (given) 
   const answering = "answers" in operator ? operator : undefined;
   const runId = "answers" in operator ? operator.answers.runId : operator.runId;
   const served = answering?.served === undefined ? undefined : servedRequest(answering.served);
-  visit.note({ runId, form: formOf(operator), ...(answering ? { stepKey: answering.answers.stepKey } : {}) });
+  visit.note({ form: formOf(operator), ...(answering ? { stepKey: answering.answers.stepKey } : {}) });
   const issued = await issue(visit, {
     async plan(current) {
       const gate = await checkRegistration(current);

@@ -36,7 +36,7 @@ export const handleRunRevoke: AuthHandler<typeof runRevoke> = async (given) => {
   const rows = await revokeRunRows(visit, args.instanceId, runId);
   const evicted = await evictRun(visit, manager.owner, runId);
   visit.note({
-    runId,
+    revision: stored.revision,
     by: stored.value.by,
     first: stored.value.revokedAt === marker.revokedAt,
     rows: rows.length,
