@@ -154,7 +154,6 @@ export interface AccountOptions {
 }
 
 /** Every limit is written out: to the broker a missing one is 0 (identity §1.4). */
-/** Written out, since one that is left out is none at all to the broker. */
 export const ACCOUNT_LIMITS = {
   subs: -1,
   data: -1,
