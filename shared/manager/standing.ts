@@ -82,6 +82,16 @@ export class StandingCredentials {
     }
   }
 
+  /** What the work comes to; where it fails, no connection of these stays open. */
+  async orClose<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      await this.close();
+      throw error;
+    }
+  }
+
   async close(): Promise<void> {
     this.#closing.abort();
     await Promise.all([...this.#connections].map((connection) => connection.close()));

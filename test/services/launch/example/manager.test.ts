@@ -1,9 +1,12 @@
 /** README's manager does in a space what README says. */
+import type { NatsConnection } from "@nats-io/nats-core";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { type Manager, startManager } from "../../../../services/launch/example/manager.ts";
 import { SERVICES } from "../../../../services/service.ts";
 import { newRunId } from "../../../../shared/manager/attempt.ts";
-import { systemPorts } from "../../../../shared/ports.ts";
+import { ManagerIdentity } from "../../../../shared/manager/identity.ts";
+import { StandingCredentials } from "../../../../shared/manager/standing.ts";
+import { newUid, systemPorts } from "../../../../shared/ports.ts";
 import { admissionRows } from "../../../../shared/rows/admission.ts";
 import { epCredRows } from "../../../../shared/rows/credential.ts";
 import { headRows } from "../../../../shared/rows/head.ts";
@@ -26,20 +29,22 @@ beforeAll(async () => {
   space = await startSpace({ services: SERVICES, authTimeoutS: 1, change: () => ({ standingTtlS }) });
   face = await startFace(space);
   alice = await space.person("alice", { scope: ["supervise", "run"] });
-  manager = await startManager({
-    space: space.space,
-    servers: space.servers,
-    actor: alice.actor,
-    url: `${face.url}/manager-service-authority`,
-    capability: face.capability,
-    idpToken: () => alice.idToken(),
-    ports: systemPorts,
-  });
+  manager = await startManager(options());
 });
 afterAll(async () => {
   await manager.stop();
   await face.close();
   await space.stop();
+});
+
+const options = () => ({
+  space: space.space,
+  servers: space.servers,
+  actor: alice.actor,
+  url: `${face.url}/manager-service-authority`,
+  capability: face.capability,
+  idpToken: () => alice.idToken(),
+  ports: systemPorts,
 });
 
 /** Somebody asks for a run, and the manager hears it. */
@@ -76,4 +81,18 @@ it("renews its credentials before they end, and goes on serving under them", asy
   expect((await servers()).some(({ value }) => value.state === "active" && value.exp > systemPorts.now())).toBe(true);
   const { runId, subject } = await asked();
   await manager.admit(runId, subject);
+});
+
+it("leaves no connection open where its start fails", async () => {
+  const connect = vi.spyOn(StandingCredentials.prototype, "connect");
+  const registration = vi.spyOn(ManagerIdentity.prototype, "registration").mockImplementationOnce(function (
+    this: ManagerIdentity,
+  ) {
+    return { ...this.registration(), managerLifecycleUid: newUid(systemPorts) };
+  });
+  await expect(startManager(options())).rejects.toMatchObject({ code: "permission-denied" });
+  const opened = await Promise.all(connect.mock.results.map(({ value }) => value as Promise<NatsConnection>));
+  expect(opened.map((connection) => connection.isClosed())).toEqual([true, true]);
+  connect.mockRestore();
+  registration.mockRestore();
 });
