@@ -49,8 +49,8 @@ async function examine(globals: Globals): Promise<Finding[]> {
     ...(await checked("accounts", () => accountFindings(folder, store, space))),
     ...(await checked("identity providers", () => providerFindings(folder, space))),
     ...(await over("custodian_system", brokerFindings)),
-    ...(await over("operator", (connection) => serviceFindings(connection, ["auth", "exchange", "custodian"]))),
-    ...(await over("operator_callout", (connection) => serviceFindings(connection, ["callout"]))),
+    ...(await over("operator", (connection) => serviceFindings(connection, space, ["auth", "exchange", "custodian"]))),
+    ...(await over("operator_callout", (connection) => serviceFindings(connection, space, ["callout"]))),
   ];
 }
 

@@ -2,6 +2,7 @@
 import { createInbox, type NatsConnection } from "@nats-io/nats-core";
 import { CLI } from "../../../shared/limits.ts";
 import { systemPorts } from "../../../shared/ports.ts";
+import type { Space } from "../../../shared/tokens.ts";
 import { bad, type Finding, good } from "./finding.ts";
 
 export interface Ping {
@@ -10,13 +11,17 @@ export interface Ping {
   readonly metadata?: { readonly space?: string; readonly instance?: string };
 }
 
-export async function serviceFindings(connection: NatsConnection, wanted: readonly string[]): Promise<Finding[]> {
+export async function serviceFindings(
+  connection: NatsConnection,
+  space: Space,
+  wanted: readonly string[],
+): Promise<Finding[]> {
   const pings = await heard(connection);
   return wanted.map((name) => {
     const replicas = pings.filter((ping) => ping.name === name);
     const check = `service ${name}`;
     if (replicas.length === 0)
-      return bad(check, "nobody serves it", `start it: mesh-authority serve --services ${name}`);
+      return bad(check, "nobody serves it", `start it: mesh-authority serve --space ${space} --services ${name}`);
     const versions = [...new Set(replicas.map(({ version }) => version))];
     return good(check, `${replicas.length} running, version ${versions.join(", ")}`);
   });

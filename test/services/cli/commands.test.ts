@@ -120,7 +120,10 @@ describe("the operator's command line", () => {
     expect(code).toBe(1);
     const wrong = (answer as Finding[]).filter(({ ok }) => !ok);
     expect(wrong.find(({ check }) => check === "file")).toMatchObject({ do: expect.stringContaining("chmod go-rwx") });
-    expect(wrong.map(({ check }) => check)).toEqual(expect.arrayContaining(["service exchange", "service callout"]));
+    for (const name of ["exchange", "callout"]) {
+      const remedy = `start it: mesh-authority serve --space ${space.space} --services ${name}`;
+      expect(wrong).toContainEqual(expect.objectContaining({ check: `service ${name}`, do: remedy }));
+    }
   });
 
   it("explains a reference from a log, or says where it looked", async () => {
