@@ -3,6 +3,7 @@ import { identify } from "../../shared/contracts/exchange/identify.ts";
 import type { CallerKind, Operation } from "../../shared/contracts/operation.ts";
 import { AuthorityError, isAuthorityError, unavailable } from "../../shared/errors.ts";
 import { actorRows } from "../../shared/rows/actor.ts";
+import { managerRows } from "../../shared/rows/manager.ts";
 import { type Actor, Owner, principalOf, type Uid, Uid as UidToken } from "../../shared/tokens.ts";
 import { timeLeft } from "../../shared/work.ts";
 import type { Request } from "../host/handler.ts";
@@ -41,9 +42,22 @@ const human: Resolver = async (context, request) => {
   request.occupy(owner);
   const { actor } = request.args as NamedArgs;
   if (actor === undefined) throw denied("this needs an actor");
-  const row = await activePerson(context.store, owner, actor, request.work);
+  const [row] = await Promise.all([
+    activePerson(context.store, owner, actor, request.work),
+    assertKnownSo(context, request),
+  ]);
   return { kind: "human", owner, granter: { kind: "actor", row } };
 };
+
+/** Under which uid an instance lives is said by its preparation: proof U alone would believe any. */
+async function assertKnownSo({ store }: AuthContext, { args, work }: Request): Promise<void> {
+  const { instanceId, managerLifecycleUid } = args as NamedArgs;
+  if (instanceId === undefined || managerLifecycleUid === undefined) return;
+  const known = await store.read(managerRows.key({ instanceId }), work);
+  if (known && known.value.managerLifecycleUid !== managerLifecycleUid) {
+    throw denied("this instance is known under another uid");
+  }
+}
 
 async function identifyOwner(context: AuthContext, request: Request, idpToken: string): Promise<Owner> {
   try {

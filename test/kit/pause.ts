@@ -39,12 +39,14 @@ export function failCommit(prefix: string, where: "before" | "after" = "before")
 /** What ends a process in a test. */
 export class Crash extends Error {}
 
-/** The first read of this key, before it is sent. */
-export function pauseRead(key: string): Pause {
+/** The first read of this key, or the nth from now on, before it is sent. */
+export function pauseRead(key: string, nth = 1): Pause {
   const { read } = Store.prototype;
+  let reads = 0;
   const { stop, claim, pass } = barrier(() => spy.mockRestore());
   const spy = vi.spyOn(Store.prototype, "read").mockImplementation(async function (this: Store, of, work) {
-    if (of.key === key && claim()) await pass();
+    if (of.key === key) reads += 1;
+    if (reads === nth && of.key === key && claim()) await pass();
     return read.call(this, of, work) as never;
   });
   return stop;

@@ -64,6 +64,16 @@ function refusesUndeclared(scene: () => Scene, operation: Operation, args: (mana
       await refused("permission-denied", { identities: changed });
     });
 
+    it("wants the uid under which the instance is known, whoever computes U over another (C2)", async () => {
+      const { space, manager, person } = scene();
+      const other = { ...manager.envelope(), managerLifecycleUid: newUid(systemPorts) };
+      const { contractArtifacts = [] } = args(manager) as { contractArtifacts?: readonly unknown[] };
+      const registrationProof = declarationProof({ ...other, owner: person.owner, contractArtifacts });
+      const { managerLifecycleUid } = other;
+      const request = { ...args(manager), managerLifecycleUid, registrationProof };
+      await unchanged(space, "permission-denied", () => person.ask<Operation>(operation, request));
+    });
+
     it("wants the gate there and open, whatever the proof (R2)", async () => {
       const { space, manager, person } = scene();
       for (const change of [frozen(), frozen("retirement"), retired()]) {

@@ -46,10 +46,13 @@ export function refusesStrangers(scene: () => Scene, operation: Operation, argsO
       );
     });
 
-    it("want a body that names the manager of the subject (C2)", async () => {
+    it("want a body that names the manager of the subject, or the one that was prepared (C2)", async () => {
       await refused("permission-denied", { actor: "another" });
       await refused("permission-denied", { instanceId: newUid(systemPorts) });
       await refused("permission-denied", { managerLifecycleUid: newUid(systemPorts) });
+      const { space, person, manager } = scene();
+      const other = { ...argsOf(manager), managerLifecycleUid: newUid(systemPorts) } as never;
+      await unchanged(space, "permission-denied", () => person.ask(operation, other));
     });
 
     it("want an interactive, active granter with the scope supervise, which no other scope implies (C2, C3)", async () => {

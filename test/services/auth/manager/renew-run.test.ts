@@ -117,7 +117,7 @@ describe("a run that is renewed", () => {
 describe("while signing", () => {
   /** Stops between the checks and the signature. */
   async function meanwhile(held: Held, what: () => Promise<unknown>): Promise<() => Promise<unknown>> {
-    const pause = pauseRead(managerRows.key({ instanceId: manager.instanceId }).key);
+    const pause = pauseRead(managerRows.key({ instanceId: manager.instanceId }).key, 2); // the first says who asks
     const answer = manager.person.ask(managerRenewRun, args(manager, held));
     answer.catch(() => {});
     await pause.reached;

@@ -125,7 +125,7 @@ describe("the registered service record", () => {
 
   it("must not move while signing", async () => {
     const of = await newManager();
-    const pause = pauseRead(managerRows.key({ instanceId: of.instanceId }).key);
+    const pause = pauseRead(managerRows.key({ instanceId: of.instanceId }).key, 2); // the first says who asks
     const answer = of.person.ask(managerRenewStanding, args(of));
     answer.catch(() => {});
     await pause.reached;

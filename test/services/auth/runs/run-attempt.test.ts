@@ -159,7 +159,7 @@ describe("check 2: the run", () => {
 
   it("is not revoked while signing", async () => {
     const runId = await admittedRun(space, manager);
-    const pause = pauseRead(managerRows.key({ instanceId: manager.instanceId }).key);
+    const pause = pauseRead(managerRows.key({ instanceId: manager.instanceId }).key, 2); // the first says who asks
     const answer = alice.ask(runAttempt, args(manager, { runId }));
     answer.catch(() => {});
     await pause.reached;
@@ -239,7 +239,7 @@ describe("checks 4 and 5: the run's status", () => {
 
   it("does not move while signing", async () => {
     const runId = await admittedRun(space, manager);
-    const pause = pauseRead(managerRows.key({ instanceId: manager.instanceId }).key);
+    const pause = pauseRead(managerRows.key({ instanceId: manager.instanceId }).key, 2); // the first says who asks
     const answer = alice.ask(runAttempt, args(manager, { runId }));
     answer.catch(() => {});
     await pause.reached;
