@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { platformAssign } from "../../../../shared/contracts/auth/assignments/platform-assign.ts";
 import { supervisorAssign } from "../../../../shared/contracts/auth/assignments/supervisor-assign.ts";
 import { supervisorEnd } from "../../../../shared/contracts/auth/assignments/supervisor-end.ts";
 import { instanceEndOpId } from "../../../../shared/credentials/roles.ts";
@@ -11,6 +12,7 @@ import { startSpace, type TestSpace } from "../../../kit/space.ts";
 import { unchanged } from "../../../kit/unchanged.ts";
 import { credentialStates, freshOwner, requestId } from "../lifecycles.ts";
 import { during, gateKeyOf, provisioned, stored } from "../scene.ts";
+import { platformArgs } from "./assigned.ts";
 import { instance } from "./instances.ts";
 
 let space: TestSpace;
@@ -84,6 +86,9 @@ describe("is refused, with nothing written,", () => {
     const { instanceId } = await instance(space, owner);
     await refused("not-found", owner, instanceId);
     await refused("not-found", owner, newUid(systemPorts));
+    const platform = platformArgs();
+    await space.operator.call(platformAssign, platform);
+    await refused("not-found", owner, platform.instanceId);
   });
 
   it("for another owner, and over another's gate (check 2)", async () => {

@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { managerRenewStanding } from "../../../../shared/contracts/auth/manager/renew-standing.ts";
-import type { Input } from "../../../../shared/contracts/operation.ts";
+import { artifactOf, type Input, manifestOf } from "../../../../shared/contracts/operation.ts";
 import { newUid, systemPorts } from "../../../../shared/ports.ts";
 import { managerRows } from "../../../../shared/rows/manager.ts";
 import { type ServiceSpec, serviceSpecRows } from "../../../../shared/rows/service.ts";
+import { artifactSubject } from "../../../../shared/subjects.ts";
 import { Digest } from "../../../../shared/tokens.ts";
 import type { TestManager } from "../../../kit/manager.ts";
 import { pauseRead } from "../../../kit/pause.ts";
@@ -121,6 +122,20 @@ describe("the registered service record", () => {
     const of = await newManager();
     const request = await registered(of, { clusterDigests: [Digest.parse(`sha256:${"0".repeat(64)}`)] });
     await unchanged(space, "failed-precondition", () => of.client.call(managerRenewStanding, request, { once: true }));
+  });
+
+  it("must have that closure whole, each artifact what its digest says", async () => {
+    const root = artifactOf({ of: newUid(systemPorts) });
+    const rootless = artifactOf(manifestOf(root.digest, []));
+    const forged = artifactOf({ wanted: newUid(systemPorts) }).digest;
+    for (const { digest, text } of [rootless, { digest: forged, text: rootless.text }]) {
+      await space.roots.space.request(artifactSubject(space.space, digest.slice("sha256:".length)), text);
+      const of = await newManager();
+      const request = await registered(of, { clusterDigests: [digest] });
+      await unchanged(space, "failed-precondition", () =>
+        of.client.call(managerRenewStanding, request, { once: true }),
+      );
+    }
   });
 
   it("must not move while signing", async () => {

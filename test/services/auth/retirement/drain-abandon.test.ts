@@ -113,7 +113,10 @@ describe("is refused, with nothing written,", () => {
 
   it("for what is no contained retirement of this lifecycle (check 2)", async () => {
     const stage = stageRows.key({ opId: agent.opId });
-    await during(space, stage, { phase: "frozen" }, () => refused("failed-precondition"));
+    for (const phase of ["frozen", "finished", "aborted"] as const) {
+      await during(space, stage, { phase }, () => refused("failed-precondition"));
+    }
+    await during(space, gateRows.key(agent), { state: "retired" }, () => refused("failed-precondition"));
     await during(space, stage, { kind: "registration" }, () => refused("failed-precondition"));
     await during(space, stage, { gate: `gate.${newUid(systemPorts)}` }, () => refused("failed-precondition"));
     const op = { opId: newUid(systemPorts), kind: "retirement" as const };
