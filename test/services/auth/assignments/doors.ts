@@ -105,6 +105,16 @@ export function itIsADoor(operation: Operation, scene: () => Scene): void {
       await during(space, key, ended, () => refused("permission-denied", request));
     });
 
+    it("wants the assignment's lifecycle of an instance that nobody prepared before (check 3)", async () => {
+      const { door, manager } = scene();
+      const unprepared = { ...prepareOf(manager), instanceId: newUid(systemPorts) };
+      const row = await stored(door.space, assignmentRows.key(manager));
+      const { instanceId } = unprepared;
+      await door.space.put(assignmentRows.key({ instanceId }), { ...row, instanceId });
+      const managerLifecycleUid = newUid(systemPorts);
+      await refused("permission-denied", { ...unprepared, managerLifecycleUid });
+    });
+
     it("wants a gate that exists to be the assignment's (check 4)", async () => {
       const { door, manager } = scene();
       const principal = `u_${"b".repeat(26)}.manager_serve_${manager.instanceId}` as Principal;

@@ -68,6 +68,9 @@ describe("the platform's door", () => {
     await during(space, key, { assignmentRevision: assignmentRevision + 1 }, () =>
       refused("permission-denied", renewOf(manager)),
     );
+    await during(space, assignmentRows.key(manager), { state: "revoked" }, () =>
+      refused("permission-denied", proven(manager, "manager-goal-index-scan")),
+    );
     const supervised = { ...(await stored(space, assignmentRows.key(manager))), instanceId: newUid(systemPorts) };
     const { predecessorInstanceId: _, ...rest } = supervised as typeof supervised & { predecessorInstanceId?: Uid };
     await space.put(assignmentRows.key(supervised), {

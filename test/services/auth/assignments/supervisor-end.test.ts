@@ -96,6 +96,9 @@ describe("is refused, with nothing written,", () => {
     const of = await instance(space, owner);
     await assigned(owner, of.instanceId);
     await refused("permission-denied", freshOwner(), of.instanceId);
+    const gateless = newUid(systemPorts);
+    await assigned(owner, gateless);
+    await refused("permission-denied", freshOwner(), gateless);
     const principal = principalOf(freshOwner(), Actor.parse(`manager_serve_${of.instanceId}`));
     await during(space, gateKeyOf(of), { principal }, () => refused("permission-denied", owner, of.instanceId));
   });
