@@ -100,8 +100,10 @@ describe("a run that is renewed", () => {
     await refused("conflict", held, { holder: held.takeoverId });
     await refused("conflict", held, { epoch: held.epoch + 1 });
     await refused("conflict", held, { fencingToken: held.fencingToken + 1 });
-    await writeStatus(space, held, { holder: `${supervisor}.${held.takeoverId}` });
+    const another = { holder: `${supervisor}.${held.takeoverId}` };
+    await writeStatus(space, held, another);
     await refused("conflict", held);
+    await refused("conflict", held, another);
   });
 
   it("is no longer the former holder's once a new attempt took it", async () => {
