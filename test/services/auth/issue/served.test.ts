@@ -140,6 +140,7 @@ async function observedOf(
   { instanceId, contract }: Answering["manager"],
   args: Answers,
   more: Partial<Parameters<typeof buildSubject>[0]> = {},
+  over: object = {},
 ): Promise<string> {
   const { space } = scene;
   const subject = buildSubject({
@@ -163,6 +164,7 @@ async function observedOf(
     replyExpected: false,
     args,
     from: { id: `${caller.owner}.${caller.actor}`, name: "test" },
+    ...over,
   };
   space.roots.space.publish(subject, JSON.stringify(envelope));
   await space.roots.space.flush();
@@ -215,7 +217,18 @@ it("is an agent's answer on the older rail, and nobody else's (V8, V9)", async (
   await space.put(actorRows.key(agent), managed);
   const anew = { ...agent, uid: newUid(systemPorts) };
   await refused("permission-denied", { answers, served: await observedOf(anew, manager, answers) });
+  // Not where it is aimed at somebody, at another instance, or bound to one (V1, V4).
+  const elsewhere = newUid(systemPorts);
+  const { processEpoch: epoch } = manager.coordinates;
+  for (const [parts, envelope] of [
+    [{ mode: "exact", target: agent }, {}],
+    [{ instanceId: elsewhere }, {}],
+    [{ rail: "one" }, { bind: { instanceId: elsewhere, epoch } }],
+  ] as const) {
+    await refused("permission-denied", { answers, served: await observedOf(agent, manager, answers, parts, envelope) });
+  }
   await ask({ answers, served: await observedOf(agent, manager, answers) });
+  await ask({ answers, served: await observedOf(agent, manager, answers, { rail: "one" }) });
   await space.put(actorRows.key(agent), { ...managed, state: "revoked", revokedAt: 1, revokedBy: person.grantedBy });
   await refused("permission-denied", { answers, served: await observedOf(agent, manager, answers) });
 });
