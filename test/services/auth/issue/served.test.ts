@@ -99,7 +99,7 @@ it("was made for the registered contract (V5)", async () => {
   for (const envelope of [
     { op: { ...op, inputDigest: manager.contract.pair("status").inputDigest } },
     { op: { ...op, outputDigest: inputDigest } },
-    { class: "durable" },
+    { class: "journal" },
   ]) {
     await refused("permission-denied", { answers, served: await caller.request("run-answer", answers, { envelope }) });
   }
@@ -111,11 +111,16 @@ it("finds that contract as it was registered (V5)", async () => {
   const caller = await alice.callerOf(manager);
   const { answers } = await askingOf(manager);
   const key = serviceSpecRows.key({ endpoint: MANAGER, instanceId: manager.instanceId });
-  const clusterDigests = [new ManagerContract(9).registered.clusterDigest];
-  await space.put(key, { ...(await stored(space, key)), clusterDigests });
-  const served = await caller.request("run-answer", answers);
-  const request = operatorArgs(manager, { answers, served });
-  await unchanged(space, "failed-precondition", () => manager.client.call(runOperator, request, { once: true }));
+  const refused = async () => {
+    const served = await caller.request("run-answer", answers);
+    const request = operatorArgs(manager, { answers, served });
+    await unchanged(space, "failed-precondition", () => manager.client.call(runOperator, request, { once: true }));
+  };
+  const registered = await stored(space, key);
+  await space.put(key, registered); // written again, though the same
+  await refused();
+  await space.put(key, { ...registered, clusterDigests: [new ManagerContract(9).registered.clusterDigest] });
+  await refused();
 });
 
 /** A waiting step of that manager's. */
@@ -132,6 +137,16 @@ it("is the run owner's, whom no scope overrides (V6)", async () => {
   const { answers } = await askingRun();
   const bob = await space.person("bob", { scope: ["supervise", "admin", "run", "spawn"] });
   await refused("permission-denied", { answers, served: await observedOf(bob, manager, answers) });
+  const { label: _, ...person } = await stored(space, actorRows.key(bob));
+  const agent = {
+    ...person,
+    actor: Actor.parse("agent"),
+    kind: "managed" as const,
+    tokenHash: Hex64.parse("0".repeat(64)),
+  };
+  await space.put(actorRows.key(agent), agent);
+  const answering = { owner: agent.owner, actor: agent.actor, uid: agent.lifecycleUid };
+  await refused("permission-denied", { answers, served: await observedOf(answering, manager, answers) });
 });
 
 /** A request as if that caller had published it, on either rail. */

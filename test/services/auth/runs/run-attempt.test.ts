@@ -6,12 +6,14 @@ import { createKeyPair, type KeyPair } from "../../../../shared/credentials/nkey
 import { runHolder } from "../../../../shared/credentials/roles.ts";
 import type { ErrorCode } from "../../../../shared/errors.ts";
 import { newUid, systemPorts } from "../../../../shared/ports.ts";
+import { admissionRows } from "../../../../shared/rows/admission.ts";
 import { epCredRows } from "../../../../shared/rows/credential.ts";
 import { managerRows } from "../../../../shared/rows/manager.ts";
-import { type RunId, UserNkey } from "../../../../shared/tokens.ts";
+import { type RunId, type Space, UserNkey } from "../../../../shared/tokens.ts";
 import { freshRunId, freshTakeoverId, type TestManager } from "../../../kit/manager.ts";
 import { pauseCommit, pauseRead } from "../../../kit/pause.ts";
 import type { ManagerCaller, Person } from "../../../kit/person.ts";
+import { admission } from "../../../kit/rows.ts";
 import { startSpace, type TestSpace } from "../../../kit/space.ts";
 import { sequences, unchanged } from "../../../kit/unchanged.ts";
 import { connectOnce } from "../connections.ts";
@@ -149,6 +151,9 @@ describe("check 2: the run", () => {
     await refused("permission-denied", { runId });
     await admittedRun(space, await space.manager(alice, { upTo: "none" }), runId);
     await refused("permission-denied", { runId });
+    const elsewhere = { ...admission(freshRunId()), space: "other" as Space, instanceId: manager.instanceId };
+    await space.put(admissionRows.key({ endpoint: MANAGER, runId: elsewhere.runId }), elsewhere);
+    await refused("permission-denied", { runId: elsewhere.runId });
   });
 
   it("is not revoked", async () => {
