@@ -1,7 +1,9 @@
 /** Failed credentials per peer in a sliding minute (identity §11.3). */
+
 import { AuthorityError } from "../shared/errors.ts";
 import { GATEWAY } from "../shared/limits.ts";
 import type { Ports } from "../shared/ports.ts";
+import { keepRecent } from "../shared/recent.ts";
 
 /**
  * A full bucket alone refuses nobody: the credential is verified all the same, and only a failed one under a full
@@ -28,12 +30,7 @@ export class Throttle {
 
   #recent(peer: string, now: number): number[] {
     const kept = (this.#refusals.get(peer) ?? []).filter((at) => now - at < GATEWAY.refusalWindowMs);
-    this.#refusals.delete(peer);
-    this.#refusals.set(peer, kept);
-    if (this.#refusals.size > GATEWAY.peers) {
-      const [leastRecent] = this.#refusals.keys();
-      if (leastRecent !== undefined) this.#refusals.delete(leastRecent);
-    }
+    keepRecent(this.#refusals, peer, kept, GATEWAY.peers);
     return kept;
   }
 }

@@ -77,6 +77,8 @@ export const STORE_RETRY = { firstMs: 10, maxMs: 500, tries: 20 } as const;
 export const PEER_WAIT = { firstMs: 250, maxMs: 15_000 } as const;
 /** *rescan*: claim, unfinished barriers, drain, shape proof (wire §10). */
 export const RESCAN_MS = 30_000;
+/** ms for each thing that a manager publishes of itself. */
+export const PUBLISH_MS = 15_000;
 /** ms between looks at whether our connections have a broker. */
 export const GUARD_MS = 500;
 /** Polling a stage row while another replica runs the barrier. */

@@ -74,6 +74,8 @@ export const EndpointLabel = token<EndpointLabel>(
   "^[a-z0-9]([a-z0-9-]*[a-z0-9])?(_[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$",
   64,
 );
+/** The endpoint under which every manager instance serves. */
+export const MANAGER = EndpointLabel.parse("manager");
 export const Command = token<Command>("command", "^[a-z0-9-]{1,32}$");
 export const Digest = token<Digest>("digest", "^sha256:[0-9a-f]{64}$");
 export const CredentialId = token<CredentialId>(

@@ -11,7 +11,8 @@ import type { AfterStep } from "./barrier/kinds.ts";
 import type { PlaneClaim } from "./barrier/plane.ts";
 import type { Retirements } from "./barrier/retirements.ts";
 
-export const MANAGER = "manager" as string as EndpointLabel;
+export { MANAGER } from "../../shared/tokens.ts";
+
 export const AUTH = "auth" as string as EndpointLabel;
 export const LOCAL = "local" as string as Owner;
 

@@ -1,7 +1,9 @@
 /** How many new generations one incarnation may be issued: each stands in the store for a day (state §7). */
+
 import { AuthorityError } from "../../shared/errors.ts";
 import { CALLOUT } from "../../shared/limits.ts";
 import type { Ports } from "../../shared/ports.ts";
+import { keepRecent } from "../../shared/recent.ts";
 import type { Uid } from "../../shared/tokens.ts";
 
 interface Bucket {
@@ -29,11 +31,7 @@ export class Issuances {
         reason: "a client that reconnects keeps its nonce",
       });
     }
-    this.#buckets.delete(uid);
-    this.#buckets.set(uid, { left: left - 1, at: now });
-    if (this.#buckets.size <= CALLOUT.issuedBuckets) return;
-    const [leastRecent] = this.#buckets.keys();
-    if (leastRecent !== undefined) this.#buckets.delete(leastRecent);
+    keepRecent(this.#buckets, uid, { left: left - 1, at: now }, CALLOUT.issuedBuckets);
   }
 
   #left(uid: Uid, now: number): number {

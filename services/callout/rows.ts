@@ -11,7 +11,7 @@ import { sessionRows } from "../../shared/rows/session.ts";
 import type { Store } from "../../shared/store/store.ts";
 import {
   type CredentialId,
-  EndpointLabel,
+  MANAGER,
   type Nonce,
   type SessionId,
   splitPrincipal,
@@ -21,8 +21,6 @@ import type { Work } from "../../shared/work.ts";
 
 type Reader = Pick<Store, "read">;
 export type Rows = Awaited<ReturnType<typeof readRows>>;
-
-const MANAGER = EndpointLabel.parse("manager");
 
 export async function readRows(store: Reader, { act }: Bearer, nonce: Nonce, work: Work) {
   const { owner, actor, lifecycleUid: uid } = act;

@@ -1,8 +1,10 @@
 /** The shared key of each server, computed once: a curve multiplication costs many times a box (pitfalls 22). */
+
 import type { KeyPair } from "../../shared/credentials/nkeys.ts";
 import { sharedKey } from "../../shared/credentials/sealed.ts";
 import { isAuthorityError } from "../../shared/errors.ts";
 import { CALLOUT } from "../../shared/limits.ts";
+import { keepRecent } from "../../shared/recent.ts";
 
 export class ServerKeys {
   readonly #own: KeyPair;
@@ -33,9 +35,6 @@ export class ServerKeys {
 
   /** Keeps the key of a server that has opened a box, so that no forged header drives a real one out. */
   keep(xkey: string, key: Uint8Array): void {
-    this.#kept.delete(xkey);
-    this.#kept.set(xkey, key);
-    const [oldest] = this.#kept.keys();
-    if (oldest !== undefined && this.#kept.size > this.#size) this.#kept.delete(oldest);
+    keepRecent(this.#kept, xkey, key, this.#size);
   }
 }

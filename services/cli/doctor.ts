@@ -2,7 +2,7 @@
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Command } from "commander";
 import type { UserName } from "../../shared/credentials/users.ts";
-import { isAuthorityError, textOf } from "../../shared/errors.ts";
+import { isAuthorityError, reasonOf } from "../../shared/errors.ts";
 import { directoryStore } from "../../shared/secrets/directory.ts";
 import { openFolder } from "../../shared/secrets/folder.ts";
 import { act, type Outcome } from "./action.ts";
@@ -74,7 +74,7 @@ async function checked(check: string, look: () => Promise<Finding[]>): Promise<F
   try {
     return await look();
   } catch (error) {
-    const reason = (isAuthorityError(error) ? error.reason : undefined) ?? textOf(error);
+    const reason = reasonOf(error);
     return [bad(check, reason, remedyFor(error, reason))];
   }
 }

@@ -10,10 +10,8 @@ import { serviceStatusRows } from "../../shared/rows/service.ts";
 import { askApi, describe } from "../../shared/store/api.ts";
 import type { Store } from "../../shared/store/store.ts";
 import { placeOf, subjectOf } from "../../shared/store/streams.ts";
-import { EndpointLabel, type Owner, type Space, type Uid } from "../../shared/tokens.ts";
+import { MANAGER, type Owner, type Space, type Uid } from "../../shared/tokens.ts";
 import { timeLeft, type Work } from "../../shared/work.ts";
-
-const MANAGER = EndpointLabel.parse("manager");
 
 interface SubjectsPage {
   readonly state?: { readonly subjects?: Readonly<Record<string, number>> };

@@ -2,6 +2,7 @@
 import { isIP } from "node:net";
 import { resolve } from "node:path";
 import { Command, InvalidArgumentError } from "commander";
+import { port } from "../cli/values.ts";
 
 export interface LaunchOptions {
   readonly stateDir: string;
@@ -67,12 +68,6 @@ function parsed(command: Command, argv: readonly string[]): LaunchOptions {
     replicas: options.replicas ?? (options.cluster ? CLUSTER_REPLICAS : 1),
     stateDir: resolve(state),
   };
-}
-
-function port(text: string): number {
-  const value = /^\d{1,5}$/.test(text) ? Number(text) : 0;
-  if (value < 1 || value > 65_535) throw new InvalidArgumentError("a port is 1 to 65535.");
-  return value;
 }
 
 function address(text: string): string {

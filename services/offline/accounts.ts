@@ -64,6 +64,12 @@ export function revoking(nats: NatsBody, nkeys: Iterable<string>, iat: number): 
   return { ...nats, revocations: { ...Object(nats.revocations), ...added } };
 }
 
+/** The keys under which `auth` signs in the space account: the current one, and the former while there is one. */
+export const ownSigningKeys = ({ dataAccount }: Pick<ServiceKeys, "dataAccount">): string[] =>
+  [dataAccount.signingSeed, dataAccount.previousSeed]
+    .filter((seed) => seed !== undefined)
+    .map((seed) => keyPairFromSeed(seed).public);
+
 export function signingKeys(nats: NatsBody): unknown[] {
   return Array.isArray(nats.signing_keys) ? nats.signing_keys : [];
 }

@@ -5,14 +5,13 @@
  */
 import { canonicalText } from "../../shared/canonical.ts";
 import { ACCOUNT_LIMITS, JETSTREAM_LIMITS, type NatsBody } from "../../shared/credentials/jwt.ts";
-import { keyPairFromSeed } from "../../shared/credentials/nkeys.ts";
 import type { Ports } from "../../shared/ports.ts";
 import { storeIn } from "../../shared/secrets/directory.ts";
 import { openFolder } from "../../shared/secrets/folder.ts";
 import { loadSecret, SECRET } from "../../shared/secrets/keys.ts";
 import { spaceFiles } from "../../shared/secrets/settings.ts";
 import type { Space } from "../../shared/tokens.ts";
-import { authUsers, signingKeys } from "./accounts.ts";
+import { authUsers, ownSigningKeys, signingKeys } from "./accounts.ts";
 import { writeBrokerConf } from "./broker-conf.ts";
 import { amendAccount, loadAccount } from "./jwts.ts";
 import { loadRoot, signerOf } from "./root.ts";
@@ -32,13 +31,11 @@ export async function repairAccounts(options: RepairAccountsOptions): Promise<{ 
   const store = await storeIn(folder);
   await spaceFiles(folder, space).settings(store.identity);
   const root = await loadRoot(folder);
-  const { dataAccount } = await loadSecret(store, space, SECRET.serviceKeys);
+  const serviceKeys = await loadSecret(store, space, SECRET.serviceKeys);
   const calloutKeys = await loadSecret(store, space, SECRET.calloutKeys);
   const publicKeys = await loadSecret(store, space, SECRET.publicKeys);
   const { accounts } = publicKeys;
-  const ours = [dataAccount.signingSeed, dataAccount.previousSeed]
-    .filter((seed) => seed !== undefined)
-    .map((seed) => keyPairFromSeed(seed).public);
+  const ours = ownSigningKeys(serviceKeys);
 
   const wanted: Record<string, [pub: string, change: (nats: NatsBody) => NatsBody]> = {
     system: [root.system.pub, (nats) => limited(nats, "unset")],

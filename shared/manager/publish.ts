@@ -4,16 +4,14 @@ import { bareDigest } from "../canonical.ts";
 import type { managerRegister } from "../contracts/auth/manager/register.ts";
 import type { Output } from "../contracts/operation.ts";
 import { readManagerArtifacts } from "../contracts/profile.ts";
+import { PUBLISH_MS } from "../limits.ts";
 import type { Ports } from "../ports.ts";
 import { serviceSpecRows, serviceStatusRows } from "../rows/service.ts";
 import { create } from "../store/message.ts";
 import { Store } from "../store/store.ts";
 import { artifactSubject } from "../subjects.ts";
-import { EndpointLabel, type Owner, type Space, type Uid } from "../tokens.ts";
+import { MANAGER, type Owner, type Space, type Uid } from "../tokens.ts";
 import { ownWork } from "../work.ts";
-
-const STEP_MS = 15_000;
-const MANAGER = EndpointLabel.parse("manager");
 
 export class Publisher {
   readonly #connection: NatsConnection;
@@ -34,7 +32,7 @@ export class Publisher {
     for (const { digest, text } of artifacts) await this.#once(bareDigest(digest), text);
     const spec = { endpoint: MANAGER, owner, clusterDigests: [clusterDigest], protocol: { v: 2 as const } };
     const key = serviceSpecRows.key({ endpoint: MANAGER, instanceId });
-    await this.#records.commit([create(key, spec)], ownWork(this.#ports, STEP_MS));
+    await this.#records.commit([create(key, spec)], ownWork(this.#ports, PUBLISH_MS));
   }
 
   /** After it: which start serves. */
@@ -45,13 +43,13 @@ export class Publisher {
   }: Output<typeof managerRegister>): Promise<void> {
     const status = { epoch, state: "registered", observedSpecRevision: registrationRevision };
     const key = serviceStatusRows.key({ endpoint: MANAGER, instanceId });
-    await this.#records.commit([create(key, status)], ownWork(this.#ports, STEP_MS));
+    await this.#records.commit([create(key, status)], ownWork(this.#ports, PUBLISH_MS));
   }
 
   /** Under the digest of its bytes: the broker refuses a second message there, and the first has the same bytes. */
   async #once(hex: string, text: string): Promise<void> {
     const expected = headers();
     expected.set("Nats-Expected-Last-Subject-Sequence", "0");
-    await this.#connection.request(artifactSubject(this.#space, hex), text, { headers: expected, timeout: STEP_MS });
+    await this.#connection.request(artifactSubject(this.#space, hex), text, { headers: expected, timeout: PUBLISH_MS });
   }
 }

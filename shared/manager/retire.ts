@@ -6,7 +6,7 @@ import { createKeyPair } from "../credentials/nkeys.ts";
 import { retireOpId } from "../credentials/roles.ts";
 import type { Ports } from "../ports.ts";
 import { orThrow } from "../result.ts";
-import { EndpointLabel, type Owner, type Triple, UserNkey } from "../tokens.ts";
+import { MANAGER, type Owner, type Triple, UserNkey } from "../tokens.ts";
 import type { ManagerIdentity } from "./identity.ts";
 import type { StandingCredentials } from "./standing.ts";
 
@@ -31,7 +31,7 @@ export async function retireAgent({ me, ask, owner, standing, place, ports }: Re
   const { credentials } = orThrow(await ask.managerRetire({ ...me.service("retire"), registrationProof, retirement }));
   const connection = await standing.connectOnce("retirement", credentials.retirementRequester, key);
   try {
-    const named = { opId, serveEndpoint: EndpointLabel.parse("manager"), serveInstanceId: instanceId, serveEpoch };
+    const named = { opId, serveEndpoint: MANAGER, serveInstanceId: instanceId, serveEpoch };
     return orThrow(await me.asking(connection, owner, "serve", key).retireLifecycle(named, { target: agent }));
   } finally {
     await connection.close();

@@ -16,17 +16,17 @@ export const handleActorList: AuthHandler<typeof actorList> = async ({ args, hol
   const listed = entries
     .filter(({ key, value }) => key.key > after && (kind === undefined || value.kind === kind))
     .sort((one, other) => (one.key.key < other.key.key ? -1 : 1));
-  const actors = pageOf(listed.map(({ value: { tokenHash: _secret, ...row } }) => row));
+  const actors = fitting(listed.slice(0, ARGUMENT.page).map(({ value: { tokenHash: _secret, ...row } }) => row));
   const last = listed[actors.length - 1];
   return { requestId, actors, ...(listed.length > actors.length && last ? { next: last.key.key } : {}) };
 };
 
 /** As many as fit into an answer that every broker admits: three lists of 64 long names are 35 KB. */
-function pageOf<R>(rows: readonly R[]): R[] {
+function fitting<R>(rows: R[]): R[] {
   let bytes = 0;
   const tooMuch = rows.findIndex((row) => {
     bytes += Buffer.byteLength(JSON.stringify(row)) + 1;
     return bytes > ARGUMENT.pageBytes;
   });
-  return rows.slice(0, Math.min(ARGUMENT.page, tooMuch < 0 ? rows.length : Math.max(1, tooMuch)));
+  return tooMuch < 0 ? rows : rows.slice(0, Math.max(1, tooMuch));
 }

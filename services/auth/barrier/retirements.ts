@@ -1,5 +1,5 @@
 /** Retirements under way in this replica: so many at once, one flight per operation (lifecycles §1). */
-import { internal, isAuthorityError, textOf } from "../../../shared/errors.ts";
+import { internal, isAuthorityError, reasonOf, textOf } from "../../../shared/errors.ts";
 import { BARRIER } from "../../../shared/limits.ts";
 import { isEnded, stageRows } from "../../../shared/rows/stage.ts";
 import { Places } from "../../../shared/store/queue.ts";
@@ -67,7 +67,7 @@ async function fly(context: AuthContext, opId: Uid, held: Held): Promise<void> {
   } catch (error) {
     if (lostOn(error, held.entry.key)) held.lose("lost");
     unfinished.inc({ kind: "retirement", step });
-    const reason = (isAuthorityError(error) ? error.reason : undefined) ?? textOf(error);
+    const reason = reasonOf(error);
     log[isAuthorityError(error, "internal") ? "error" : "warn"]({ step, err: reason }, "retirement not finished");
     throw error;
   }

@@ -2,9 +2,11 @@
  * The credential rows of one run, found among all of its instance. Which run a row is of never changes, so that alone
  * is remembered, by key; whether a row still stands is read anew each time.
  */
+
 import { atOnce } from "../../../shared/at-once.ts";
 import type { Role } from "../../../shared/credentials/roles.ts";
 import { RUNS, STORE } from "../../../shared/limits.ts";
+import { keepRecent } from "../../../shared/recent.ts";
 import { type EpCred, epCredRows } from "../../../shared/rows/credential.ts";
 import type { Entry, Key } from "../../../shared/rows/family.ts";
 import type { RunId, Uid } from "../../../shared/tokens.ts";
@@ -63,12 +65,8 @@ async function among(
   const read = await atOnce(STORE.readsAtOnce, asked, (key) => context.store.read(key, work));
   const rows = read.filter((row) => row !== undefined);
   for (const { key, value } of rows) known.set(key.key, value.runId);
-  // The one asked for last stands last; what has lapsed is forgotten.
-  instances.delete(instanceId);
-  instances.set(instanceId, new Map(keys.flatMap(({ key }) => (known.has(key) ? [[key, known.get(key)]] : []))));
-  for (const oldest of instances.keys()) {
-    if (instances.size <= RUNS.rememberedInstances) break;
-    instances.delete(oldest);
-  }
+  // What has lapsed is forgotten.
+  const standing = new Map(keys.flatMap(({ key }) => (known.has(key) ? [[key, known.get(key)]] : [])));
+  keepRecent(instances, instanceId, standing, RUNS.rememberedInstances);
   return rows.filter(({ value }) => value.runId === runId);
 }

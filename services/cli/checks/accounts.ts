@@ -2,7 +2,6 @@
 
 import { parseCreds } from "../../../shared/credentials/creds.ts";
 import { decodeJwt, type NatsBody } from "../../../shared/credentials/jwt.ts";
-import { keyPairFromSeed } from "../../../shared/credentials/nkeys.ts";
 import { CALLOUT_USERS } from "../../../shared/credentials/users.ts";
 import type { Folder } from "../../../shared/secrets/folder.ts";
 import {
@@ -15,6 +14,7 @@ import {
 import { spaceFiles } from "../../../shared/secrets/settings.ts";
 import { limitedTo, type SecretStore, secretKey } from "../../../shared/secrets/store.ts";
 import type { Space } from "../../../shared/tokens.ts";
+import { ownSigningKeys, signingKeys } from "../../offline/accounts.ts";
 import { loadAccount, loadOperator } from "../../offline/jwts.ts";
 import { bad, type Finding, good, RELOAD } from "./finding.ts";
 
@@ -100,10 +100,8 @@ function calloutFindings(nats: NatsBody | undefined, { accounts, users }: Public
 }
 
 /** Whoever holds a signing key of the space signs users whom the broker admits without asking. */
-function bypassFindings(nats: NatsBody | undefined, { accounts }: PublicKeys, { dataAccount }: ServiceKeys): Finding[] {
-  const ours = [dataAccount.signingSeed, dataAccount.previousSeed]
-    .filter((seed) => seed !== undefined)
-    .map((seed) => keyPairFromSeed(seed).public);
+function bypassFindings(nats: NatsBody | undefined, { accounts }: PublicKeys, keys: ServiceKeys): Finding[] {
+  const ours = ownSigningKeys(keys);
   const foreign = keysOf(nats).filter((key) => !ours.includes(key));
   const check = "who bypasses the callout";
   if (foreign.length === 0)
@@ -140,9 +138,7 @@ async function sentinelFinding(
 
 /** The signing keys of an account, scoped ones too. */
 const keysOf = (nats: NatsBody | undefined): string[] =>
-  (Array.isArray(nats?.signing_keys) ? nats.signing_keys : []).map((key) =>
-    typeof key === "string" ? key : String(Object(key).key),
-  );
+  (nats ? signingKeys(nats) : []).map((key) => (typeof key === "string" ? key : String(Object(key).key)));
 
 const textsOf = (value: unknown): string[] =>
   Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];

@@ -1,6 +1,6 @@
 /** Whether every file of the state is there, ours, and closed to others (identity §1.1). */
 import { basename } from "node:path";
-import { isAuthorityError, textOf } from "../../../shared/errors.ts";
+import { reasonOf } from "../../../shared/errors.ts";
 import type { Exposure, Folder } from "../../../shared/secrets/folder.ts";
 import { PUBLIC_FILE, VIEWS } from "../../../shared/secrets/keys.ts";
 import { secretKey, spaceFolder } from "../../../shared/secrets/store.ts";
@@ -24,7 +24,7 @@ export async function fileFindings(folder: Folder, space: Space): Promise<Findin
       const there = (await folder.read(path, exposure)) !== undefined;
       if (!there && !optional) findings.push(bad("file", `${path} is not there`, remedyOfMissing(path)));
     } catch (error) {
-      const reason = (isAuthorityError(error) ? error.reason : undefined) ?? textOf(error);
+      const reason = reasonOf(error);
       findings.push(bad("file", reason, remedyOfUnusable(reason, `${folder.path}/${path}`)));
     }
   }

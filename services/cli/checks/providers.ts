@@ -1,11 +1,11 @@
 /** Whether a login of each identity provider could be verified (identity §2). */
-import { textOf } from "../../../shared/errors.ts";
 import { systemPorts } from "../../../shared/ports.ts";
 import { fetchKeys, fits } from "../../../shared/provider-keys.ts";
 import type { Folder } from "../../../shared/secrets/folder.ts";
 import { ALGORITHMS, DEFAULT_ALGORITHMS, type IdpPin } from "../../../shared/secrets/pins.ts";
 import type { Space } from "../../../shared/tokens.ts";
 import { readPins } from "../../offline/pins.ts";
+import { whyOf } from "../failure.ts";
 import { bad, type Finding, good } from "./finding.ts";
 
 /** Nothing where none is pinned, which is a finding about the file. */
@@ -25,7 +25,10 @@ async function providerFinding(pin: IdpPin): Promise<Finding> {
     const again = `idp add ${issuer} --audience ${audience} ${keysAt} --algorithm ${usable.join(",") || "…"} --replace`;
     return bad(check, found, `run ${again}, then restart exchange`);
   } catch (error) {
-    const why = error instanceof Error && error.cause !== undefined ? textOf(error.cause) : textOf(error);
-    return bad(check, `${jwksUri}: ${why}`, "make that address answer, or name another by idp add … --replace");
+    return bad(
+      check,
+      `${jwksUri}: ${whyOf(error)}`,
+      "make that address answer, or name another by idp add … --replace",
+    );
   }
 }

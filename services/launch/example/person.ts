@@ -14,9 +14,9 @@ import { buildSubject } from "../../../shared/subjects.ts";
 import {
   type Actor,
   Command,
-  EndpointLabel,
   EnvelopeId,
   type Generation,
+  MANAGER,
   type Nonce,
   type Owner,
   principalOf,
@@ -105,11 +105,7 @@ export class Person {
 
   /** Asks a manager instance for a run, as a cast: its subject is what the authority will look for. */
   startRun({ connection, caller, generation }: Caller, instanceId: Uid, runId: RunId): string {
-    const [endpoint, command, nonce] = [
-      EndpointLabel.parse("manager"),
-      Command.parse("run-start"),
-      newNonce(this.#ports),
-    ];
+    const [endpoint, command, nonce] = [MANAGER, Command.parse("run-start"), newNonce(this.#ports)];
     const space = Space.parse(this.bundle.space);
     const subject = buildSubject({
       space,

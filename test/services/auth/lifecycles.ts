@@ -7,9 +7,18 @@ import { credRows, epCredRows } from "../../../shared/rows/credential.ts";
 import { frontierRows } from "../../../shared/rows/frontier.ts";
 import { type Gate, gateRows } from "../../../shared/rows/gate.ts";
 import { type Head, headRows } from "../../../shared/rows/head.ts";
-import { stageRows } from "../../../shared/rows/stage.ts";
+import { type Stage, stageRows } from "../../../shared/rows/stage.ts";
 import { uidRows } from "../../../shared/rows/uid.ts";
-import { Actor, Hex64, Owner, Principal, type RequestId, type Triple, type Uid } from "../../../shared/tokens.ts";
+import {
+  Actor,
+  Hex64,
+  Owner,
+  Principal,
+  principalOf,
+  type RequestId,
+  type Triple,
+  type Uid,
+} from "../../../shared/tokens.ts";
 import type { TestSpace } from "../../kit/space.ts";
 import { MANAGER } from "./scene.ts";
 
@@ -98,3 +107,17 @@ export async function credentialStates({ store }: TestSpace, of: { uid: Uid } | 
       : await store.scan(epCredRows, { endpoint: MANAGER, instanceId: of.instanceId });
   return entries.map(({ value }) => value.state);
 }
+
+/** As the freeze of its retirement writes it. */
+export const stageOf = ({ owner, actor, uid, opId }: Lifecycle): Stage => ({
+  v: 1,
+  opId,
+  kind: "retirement",
+  gate: `gate.${uid}`,
+  fromGeneration: 1,
+  principal: principalOf(owner, actor),
+  evicted: [],
+  startedBy: "test",
+  at: 1,
+  phase: "frozen",
+});

@@ -8,11 +8,11 @@ import { type Gate, gateRows } from "../../../../shared/rows/gate.ts";
 import { headRows } from "../../../../shared/rows/head.ts";
 import { type Stage, stageRows } from "../../../../shared/rows/stage.ts";
 import { subjectOf } from "../../../../shared/store/streams.ts";
-import { Owner, principalOf, type Uid } from "../../../../shared/tokens.ts";
+import { Owner, type Uid } from "../../../../shared/tokens.ts";
 import type { Host } from "../../../kit/hosting.ts";
 import { startSpace, type TestSpace } from "../../../kit/space.ts";
 import { instance } from "../assignments/instances.ts";
-import { type Lifecycle, lifecycle, requestId, rowsOf } from "../lifecycles.ts";
+import { type Lifecycle, lifecycle, requestId, rowsOf, stageOf } from "../lifecycles.ts";
 import { MANAGER, stored } from "../scene.ts";
 
 const ports = systemPorts;
@@ -39,19 +39,7 @@ async function begun(at: number, change: { stage?: Partial<Stage>; gate?: Partia
     op,
     ...change.gate,
   });
-  await space.put(stageRows.key({ opId }), {
-    v: 1,
-    opId,
-    kind: "retirement",
-    gate: `gate.${uid}`,
-    fromGeneration: 1,
-    principal: principalOf(owner, actor),
-    evicted: [],
-    startedBy: "test",
-    at,
-    phase: "frozen",
-    ...change.stage,
-  });
+  await space.put(stageRows.key({ opId }), { ...stageOf(of), at, ...change.stage });
   return of;
 }
 

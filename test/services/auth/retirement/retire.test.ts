@@ -8,12 +8,12 @@ import { actorRows } from "../../../../shared/rows/actor.ts";
 import { gateRows } from "../../../../shared/rows/gate.ts";
 import { headRows } from "../../../../shared/rows/head.ts";
 import { obligationRows } from "../../../../shared/rows/mesh/obligation.ts";
-import { type Stage, stageRows } from "../../../../shared/rows/stage.ts";
+import { stageRows } from "../../../../shared/rows/stage.ts";
 import { subjectOf } from "../../../../shared/store/streams.ts";
 import { Digest, EnvelopeId, principalOf } from "../../../../shared/tokens.ts";
 import { startSpace, type TestSpace } from "../../../kit/space.ts";
 import { unchanged } from "../../../kit/unchanged.ts";
-import { credentialStates, freshOwner, type Lifecycle, lifecycle, named, rowsOf } from "../lifecycles.ts";
+import { credentialStates, freshOwner, type Lifecycle, lifecycle, named, rowsOf, stageOf } from "../lifecycles.ts";
 import { MANAGER } from "../scene.ts";
 
 /** How an operator's door refuses what was asked once. */
@@ -276,17 +276,4 @@ describe("while nobody holds the claim", () => {
     expect((await rowsOf(space, agent)).gate?.state).toBe("frozen");
     await auth.close();
   });
-});
-
-const stageOf = ({ owner, actor, uid, opId }: Lifecycle): Stage => ({
-  v: 1,
-  opId,
-  kind: "retirement",
-  gate: `gate.${uid}`,
-  fromGeneration: 1,
-  principal: principalOf(owner, actor),
-  evicted: [],
-  startedBy: "test",
-  at: 1,
-  phase: "frozen",
 });
