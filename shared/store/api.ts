@@ -1,6 +1,7 @@
 /** One request to the JetStream API, answered by the stream's leader, and what its errors mean. */
-import { errors, type Msg, type NatsConnection, RequestError } from "@nats-io/nats-core";
+import { errors, type Msg, type NatsConnection, NoRespondersError, RequestError } from "@nats-io/nats-core";
 import { unavailable } from "../errors.ts";
+import { request } from "../nats/requests.ts";
 
 /** The broker's own refusal: `err_code` names it. */
 export interface ApiError {
@@ -49,8 +50,8 @@ export async function askApi<R extends object>(
 ): Promise<R & { readonly error?: ApiError }> {
   let answer: Msg;
   try {
-    answer = await connection.request(`$JS.API.${subject}`, body === undefined ? "" : JSON.stringify(body), {
-      timeout: Math.max(1, timeoutMs),
+    answer = await request(connection, `$JS.API.${subject}`, body === undefined ? "" : JSON.stringify(body), {
+      timeoutMs: Math.max(1, timeoutMs),
     });
   } catch (error) {
     throw unavailable(`$JS.API.${subject}: ${faultOf(error)}`, error);
@@ -73,7 +74,7 @@ function parseAnswer<R>(answer: Msg, subject: string): R {
 /** Names what kept an answer away. */
 export function faultOf(error: unknown): string {
   if (error instanceof errors.TimeoutError) return "timeout";
-  if (error instanceof RequestError && error.isNoResponders()) return "no responders";
+  if (error instanceof NoRespondersError) return "no responders";
   return error instanceof Error ? error.message : String(error);
 }
 

@@ -2,6 +2,7 @@
 import { headers, type MsgHdrs, type NatsConnection } from "@nats-io/nats-core";
 import { AuthorityError, internal, isAuthorityError, unavailable } from "../errors.ts";
 import { STORE, STORE_RETRY } from "../limits.ts";
+import { request } from "../nats/requests.ts";
 import { jitter, newUid, type Ports } from "../ports.ts";
 import type { Space } from "../tokens.ts";
 import { assertInTime, timeLeft, type Work } from "../work.ts";
@@ -165,7 +166,7 @@ export class Commits {
     const { space, ports } = this.#writer;
     // A new batch each time: the broker may still hold the beginning of the former one.
     const batch = messages.length > 1 ? newUid(ports) : undefined;
-    const timeout = Math.max(1, Math.min(STORE.writeAttemptMs, timeLeft(work, ports)));
+    const timeoutMs = Math.max(1, Math.min(STORE.writeAttemptMs, timeLeft(work, ports)));
     try {
       const connection = this.#writer.connection(stream);
       const now = ports.now();
@@ -177,7 +178,7 @@ export class Commits {
       const commit = wire.pop();
       if (!commit) throw internal("an empty commit");
       for (const part of wire) connection.publish(part.subject, part.body, { headers: part.headers });
-      const reply = await connection.request(commit.subject, commit.body, { headers: commit.headers, timeout });
+      const reply = await request(connection, commit.subject, commit.body, { headers: commit.headers, timeoutMs });
       return answerOf(reply.json(), messages.length);
     } catch (error) {
       if (isAuthorityError(error, "internal")) throw error;

@@ -32,13 +32,15 @@ resolver: MEMORY
 resolver_preload { ${system.public}: ${jwt(system, "unset")}, ${account.public}: ${jwt(account, "unlimited")} }`;
 }
 
-/** A user that may do everything, or publish only that, for `seconds` or for ever. */
-export function user(options: { seconds?: number; key?: KeyPair; publish?: string[] } = {}): User {
+/** A user that may do everything, or publish or subscribe only that, for `seconds` or for ever. */
+export function user(
+  options: { seconds?: number; key?: KeyPair; publish?: string[]; subscribe?: string[] } = {},
+): User {
   const key = options.key ?? createKeyPair("user");
   const now = Math.floor(Date.now() / 1000);
   const permissions: Permissions = {
     pub: { allow: options.publish ?? [">"], deny: [] },
-    sub: { allow: [">"], deny: [] },
+    sub: { allow: options.subscribe ?? [">"], deny: [] },
   };
   const claims = {
     subject: key.public,
