@@ -1,6 +1,5 @@
 /** Clock, randomness and ids come in as one value, so that tests decide them. */
-import { randomBytes } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
+import { randomFillSync } from "node:crypto";
 import type { Generation, Nonce, Uid } from "./tokens.ts";
 
 export interface Ports {
@@ -14,12 +13,39 @@ export interface Ports {
   random(bytes: number): Uint8Array;
 }
 
-export const systemPorts: Ports = {
-  now: () => Date.now(),
-  monotonic: () => performance.now(),
-  sleep: (ms, signal) => sleep(ms, undefined, signal ? { signal } : undefined),
-  random: (bytes) => new Uint8Array(randomBytes(bytes)),
-};
+export const systemPorts: Ports = { now: () => Date.now(), monotonic: () => performance.now(), sleep, random };
+
+/** No `node:timers/promises`: every request ends a wait early, and there each such end makes two errors. */
+function sleep(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(signal.reason);
+    const aborted = (): void => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", aborted);
+      resolve();
+    }, ms);
+    signal?.addEventListener("abort", aborted, { once: true });
+  });
+}
+
+/** Drawn ahead, as each draw costs as much as a thousand times its bytes; none is given out twice or kept. */
+const drawn = Buffer.alloc(4_096);
+let given = drawn.length;
+
+function random(bytes: number): Uint8Array {
+  if (bytes > drawn.length) return randomFillSync(new Uint8Array(bytes));
+  if (given + bytes > drawn.length) {
+    randomFillSync(drawn);
+    given = 0;
+  }
+  const own = Uint8Array.from(drawn.subarray(given, given + bytes));
+  drawn.fill(0, given, given + bytes);
+  given += bytes;
+  return own;
+}
 
 /** 20 random bytes in base 36, left-padded to 26 characters (wire §1): lifecycle uid, instance id, operation id. */
 export function newUid(ports: Ports): Uid {

@@ -7,8 +7,17 @@ import { actorOf, type Holder } from "./holders.ts";
 
 type Fields = Record<string, unknown>;
 
+/** Names of members, outermost first. */
+type Path = readonly string[];
+
+const path = (text: string): Path => text.split(".").filter((name) => name !== "");
+
+/** Taken apart once, as every request is looked through. */
+const paths = (named: Readonly<Record<string, readonly string[]>>): [string, Path[]][] =>
+  Object.entries(named).map(([field, texts]) => [field, texts.map(path)]);
+
 /** Where the arguments of the operations name each of them. */
-const NAMED: Readonly<Record<string, readonly string[]>> = {
+const NAMED = paths({
   requestId: ["requestId"],
   owner: ["owner"],
   instanceId: ["instanceId", "serveInstanceId"],
@@ -26,15 +35,15 @@ const NAMED: Readonly<Record<string, readonly string[]>> = {
   epoch: ["run.epoch", "attempt.epoch"],
   sessionId: ["sessionId", "session.sessionId"],
   processEpoch: ["processEpoch", "serveEpoch", "session.epoch", "retirement.serveEpoch"],
-};
+});
 
 /** Which of the arguments name a principal; those that say so at the top are about an actor's row. */
-const TARGETS = ["target", "retirement.target", "session.holder", "caller", ""] as const;
+const TARGETS = ["target", "retirement.target", "session.holder", "caller", ""].map(path);
 
 /** What is asked for, known before who asks. */
 export function asked(args: unknown): Fields {
-  const named = Object.entries(NAMED).map(([field, paths]) => [field, first(args, paths)] as const);
-  const target = TARGETS.map((path) => principalAt(args, path)).find((found) => found !== undefined);
+  const named = NAMED.map(([field, places]) => [field, first(places, (place) => at(args, place))] as const);
+  const target = first(TARGETS, (place) => principalAt(args, place));
   return Object.fromEntries([...named, ["target", target] as const].filter(([, value]) => value !== undefined));
 }
 
@@ -50,16 +59,19 @@ export function askedBy(holder: Holder): Fields {
   return { holder: kind };
 }
 
-const first = (args: unknown, paths: readonly string[]): unknown =>
-  paths.map((path) => at(args, path)).find((value) => value !== undefined);
+/** The first of some values that is there. */
+function first<T, V>(from: readonly T[], of: (one: T) => V | undefined): V | undefined {
+  for (const one of from) {
+    const value = of(one);
+    if (value !== undefined) return value;
+  }
+  return undefined;
+}
 
-const at = (args: unknown, path: string): unknown =>
-  path
-    .split(".")
-    .filter((name) => name !== "")
-    .reduce((value: unknown, name) => (value as Fields | null | undefined)?.[name], args);
+const at = (args: unknown, place: Path): unknown =>
+  place.reduce((value: unknown, name) => (value as Fields | null | undefined)?.[name], args);
 
-function principalAt(args: unknown, path: string): string | undefined {
-  const { owner, actor } = (at(args, path) ?? {}) as { owner?: Owner; actor?: Actor };
+function principalAt(args: unknown, place: Path): string | undefined {
+  const { owner, actor } = (at(args, place) ?? {}) as { owner?: Owner; actor?: Actor };
   return owner === undefined || actor === undefined ? undefined : principalOf(owner, actor);
 }

@@ -98,22 +98,26 @@ function handleInTime(
   const deadline = ports
     .sleep(Math.max(0, arrived + budgetOf(passage.envelope) - ports.monotonic()), budget.signal)
     .then(() => cut(new AuthorityError("deadline-exceeded", "the deadline has passed")));
+  let stop = (): void => {};
   const stopped = new Promise<Settled>((resolve) => {
-    const stop = () => resolve(cut(new AuthorityError("unavailable", "this replica is stopping, ask again")));
-    if (stopping.aborted) return;
-    stopping.addEventListener("abort", stop, { once: true, signal: budget.signal });
+    stop = () => resolve(cut(new AuthorityError("unavailable", "this replica is stopping, ask again")));
   });
+  stopping.addEventListener("abort", stop);
   const ended = running.then(
     () => {},
     () => {},
   );
   void ended.then(() => {
-    budget.abort();
+    stopping.removeEventListener("abort", stop);
+    budget.abort(OVER);
     if (late) log.warn({ ...fields, outcome: effects.outcome }, "work ended after its reply");
   });
   deadline.catch(() => {});
   return { settled: Promise.race([running, deadline, stopped]), ended };
 }
+
+/** Ends a wait whose end nobody heeds; without a reason an error would be made each time. */
+const OVER = Symbol("over");
 
 const budgetOf = (envelope: EndpointRequest | undefined): number =>
   Math.min(envelope?.deadlineMs ?? WIRE.maxDeadlineMs, WIRE.maxDeadlineMs);
