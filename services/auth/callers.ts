@@ -3,12 +3,14 @@ import { identify } from "../../shared/contracts/exchange/identify.ts";
 import type { CallerKind, Operation } from "../../shared/contracts/operation.ts";
 import { AuthorityError, isAuthorityError, unavailable } from "../../shared/errors.ts";
 import { actorRows } from "../../shared/rows/actor.ts";
+import { epGateRows } from "../../shared/rows/gate.ts";
 import { managerRows } from "../../shared/rows/manager.ts";
 import { type Actor, Owner, principalOf, type Uid, Uid as UidToken } from "../../shared/tokens.ts";
 import { timeLeft } from "../../shared/work.ts";
 import type { Request } from "../host/handler.ts";
 import { isGateway } from "../host/places.ts";
-import type { AuthContext } from "./context.ts";
+import { ahead, begunWith } from "./ahead.ts";
+import { type AuthContext, MANAGER } from "./context.ts";
 import { activePerson, currentGranter, managerRow } from "./granters.ts";
 import { actorOf, type Holder } from "./holders.ts";
 
@@ -76,13 +78,18 @@ const SERVE_ACTOR = /^manager_serve_([a-z0-9]{26,32})$/;
 
 const manager: Resolver = async (context, request, operation) => {
   const { owner, actor, uid } = request.caller;
+  const { store } = context;
+  const { args, work } = request as Request<NamedArgs>;
   const instanceId = UidToken.parse(INSTANCE_ACTOR.exec(actor)?.[1]);
-  const row = await managerRow(context.store, instanceId, request.work);
+  const gate = ahead(store.read(epGateRows.key({ endpoint: MANAGER, instanceId }), work));
+  // The actor that most bodies name is the granter, should the instance's row say so as well.
+  const likely = args.actor && actorRows.key({ owner, actor: args.actor });
+  const granters = likely ? begunWith(store, likely, work) : store;
+  const row = await managerRow(store, instanceId, work);
   if (row.value.owner !== owner) throw denied("this instance is another owner's");
   if (row.value.managerLifecycleUid !== uid)
     throw new AuthorityError("expired", "this instance lives under another uid");
-  const granter = await currentGranter(context.store, row.value.grantedBy, request.work);
-  const args = request.args as NamedArgs;
+  const granter = await currentGranter(granters, row.value.grantedBy, work);
   const named =
     (NAMES_A_ROW.has(operation.name) || args.actor === undefined || args.actor === actorOf(granter)) &&
     (args.instanceId === undefined || args.instanceId === instanceId) &&
@@ -92,7 +99,7 @@ const manager: Resolver = async (context, request, operation) => {
     const door = granter.row.value.kind === "platform-control" ? "platform" : "supervisor";
     if (!operation.callers.includes(door)) throw denied("this assignment does not reach this operation");
   }
-  return { kind: "manager", owner, granter, instanceId };
+  return { kind: "manager", owner, granter, instanceId, gate };
 };
 
 const sessionHolder: Resolver = async (context, request) => {

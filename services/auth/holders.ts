@@ -2,6 +2,7 @@
 import type { Actor as ActorRow } from "../../shared/rows/actor.ts";
 import type { Assignment } from "../../shared/rows/assignment.ts";
 import type { Entry } from "../../shared/rows/family.ts";
+import type { EpGate } from "../../shared/rows/gate.ts";
 import type { GrantedBy } from "../../shared/rows/members.ts";
 import type { Actor, Owner, Principal, Uid } from "../../shared/tokens.ts";
 
@@ -17,6 +18,8 @@ export interface ManagingHolder {
   readonly granter: Granter;
   /** On a manager's own connection. */
   readonly instanceId?: Uid;
+  /** There, that instance's gate: asked for beside its row, since nearly every operation needs it. */
+  readonly gate?: Promise<Entry<EpGate> | undefined>;
 }
 
 export type Holder =

@@ -1,6 +1,7 @@
 /**
- * Every issuing operation's one way: checks → gate → granter → sign → one commit → checks that must still hold →
- * release (operations §4, M; state §5). An operation says what to check and what to mint; it cannot sign by itself.
+ * Every issuing operation's one way: gate and checks → granter and what no fence guards, while it signs → one commit →
+ * what must still hold → release (operations §4, M; state §5). An operation says what to check and what to mint; it
+ * cannot sign by itself, and what was signed for a refused one is dropped.
  */
 import { atOnce } from "../../../shared/at-once.ts";
 import { AuthorityError, isAuthorityError } from "../../../shared/errors.ts";
@@ -11,11 +12,11 @@ import type { EpGate } from "../../../shared/rows/gate.ts";
 import { fenced, type Message, swap } from "../../../shared/store/message.ts";
 import { lostOn } from "../../../shared/store/write.ts";
 import type { Uid } from "../../../shared/tokens.ts";
+import { ahead } from "../ahead.ts";
 import { MANAGER } from "../context.ts";
 import { recheckGranter } from "../granters.ts";
 import { grantedByOf } from "../holders.ts";
 import { type ManagingVisit, revisit } from "../visit.ts";
-import { ahead } from "./ahead.ts";
 import { type Credential, entryOf, type Minted, mint, type Signed } from "./mint.ts";
 
 /** What an operation's checks came to. */
@@ -32,8 +33,8 @@ export interface Plan {
 export interface Issuing<Args> {
   /** Runs the operation's own checks. Again, from the caller on, once, where the gate was only touched meanwhile. */
   plan(visit: ManagingVisit<Args>): Promise<Plan>;
-  /** Checks repeated after the granter's, before the commit. */
-  again?(visit: ManagingVisit<Args>): Promise<void>;
+  /** Checks of what no fence guards, the last before the commit; the signing goes on beside them. */
+  beforeCommit?(visit: ManagingVisit<Args>): Promise<void>;
   /** Checks between commit and release: when one fails, the rows just made are revoked and nothing leaves. */
   after?(visit: ManagingVisit<Args>): Promise<void>;
   /** What a gate that moved is: `conflict`, and for an activation `expired`. */
@@ -62,11 +63,13 @@ export async function issue<Args extends InstanceArgs>(
   for (let touched = false; ; ) {
     const plan = await issuing.plan(visit);
     const issuedAt = context.ports.now();
-    await recheckGranter(context.store, visit.holder, visit.args.instanceId, work);
-    // Signs while the leaders' answers are on their way; its own refusal comes first all the same.
-    const still = ahead(Promise.resolve(issuing.again?.(visit)));
-    const minted = await Promise.resolve().then(() => signAll(visit, plan));
-    await still;
+    // Asked for after the gate was read; it signs while the leaders' answers are on their way.
+    const granted = recheckGranter(context.store, visit.holder, visit.args.instanceId, work);
+    const checked = ahead(Promise.resolve(issuing.beforeCommit?.(visit)));
+    const signed = ahead(Promise.resolve().then(() => signAll(visit, plan)));
+    await granted;
+    await checked;
+    const minted = await signed;
     const rows = minted.map(({ row }) => fenced(row.key, row.value, plan.gate));
     try {
       const revisions = await context.store.commit([...rows, ...(plan.extra?.(minted) ?? [])], work);

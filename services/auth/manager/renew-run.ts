@@ -2,11 +2,10 @@
 import type { managerRenewRun } from "../../../shared/contracts/auth/manager/renew-run.ts";
 import type { Input } from "../../../shared/contracts/operation.ts";
 import { AuthorityError } from "../../../shared/errors.ts";
-import type { Entry } from "../../../shared/rows/family.ts";
-import { type RunStatus, runStatusRows, splitHolder } from "../../../shared/rows/mesh/run.ts";
+import { runStatusRows, splitHolder } from "../../../shared/rows/mesh/run.ts";
 import type { TakeoverId } from "../../../shared/tokens.ts";
+import { ahead } from "../ahead.ts";
 import { MANAGER } from "../context.ts";
-import { ahead } from "../issue/ahead.ts";
 import { issue } from "../issue/issue.ts";
 import { checkRegistration } from "../registration/check.ts";
 import { admitted, notRevoked } from "../runs/admitted.ts";
@@ -21,22 +20,17 @@ export const handleManagerRenewRun: AuthHandler<typeof managerRenewRun> = async 
   const { args } = visit;
   const { run, registrationProof, accountPublicKey, processEpoch } = args;
   const { runId } = run;
-  let fence = 0;
   const issued = await issue(visit, {
     async plan(current) {
-      const letIn = ahead(admitted(current, runId, args.instanceId));
-      const held = ahead(heldRun(current));
       const gate = await checkRegistration(current);
-      await letIn;
-      fence = (await held).revision;
       const keys = { ...run, takeoverId: run.takeoverId as TakeoverId };
       const names = { driver: "runDriver", mediator: "runMediator" };
       return { gate, credentials: runCredentials(current, gate.value, keys, names) };
     },
-    async again(current) {
-      const held = ahead(heldRun(current));
+    async beforeCommit(current) {
+      const held = ahead(assertHeld(current));
       await admitted(current, runId, args.instanceId);
-      if ((await held).revision !== fence) throw lost("the run moved meanwhile, ask again");
+      await held;
     },
     after: (current) => notRevoked(current, runId),
   });
@@ -53,7 +47,7 @@ export const handleManagerRenewRun: AuthHandler<typeof managerRenewRun> = async 
 const lost = (message: string): AuthorityError => new AuthorityError("conflict", message);
 
 /** Checks 3 and 4, the run fence: it runs, and in exactly the hands of whoever asks. */
-async function heldRun({ context, args, work }: Visit): Promise<Entry<RunStatus>> {
+async function assertHeld({ context, args, work }: Visit): Promise<void> {
   const { run, identities } = args;
   const status = await context.store.read(runStatusRows.key({ endpoint: MANAGER, runId: run.runId }), work);
   if (status?.value.state !== "running") throw lost("the run is not running");
@@ -66,5 +60,4 @@ async function heldRun({ context, args, work }: Visit): Promise<Entry<RunStatus>
     run.epoch === epoch &&
     run.fencingToken === fencingToken;
   if (!same) throw lost("the run is held under another takeover or attempt");
-  return status;
 }

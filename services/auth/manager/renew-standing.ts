@@ -37,7 +37,7 @@ export const handleManagerRenewStanding: AuthHandler<typeof managerRenewStanding
         ],
       };
     },
-    async again(current) {
+    async beforeCommit(current) {
       const spec = await specOf(current);
       if (spec?.revision !== registered) throw new AuthorityError("conflict", "the service record moved meanwhile");
     },

@@ -41,8 +41,9 @@ const denied = (message: string): AuthorityError => new AuthorityError("permissi
 
 /** R2 and R3, which U asks as well: a gate that is open and this owner's. */
 async function openGate(visit: ManagingVisit<ManagerArgs>, owner: Owner): Promise<Entry<EpGate>> {
-  const { context, args, work } = visit;
-  const gate = await context.store.read(epGateRows.key({ endpoint: MANAGER, instanceId: args.instanceId }), work);
+  const { context, args, holder, work } = visit;
+  const key = epGateRows.key({ endpoint: MANAGER, instanceId: args.instanceId });
+  const gate = await (holder.gate ?? context.store.read(key, work));
   if (gate?.value.state !== "open") {
     throw new AuthorityError("failed-precondition", "this manager instance is not registered and open");
   }

@@ -5,8 +5,8 @@ import type { EpCred } from "../../../shared/rows/credential.ts";
 import type { Key } from "../../../shared/rows/family.ts";
 import { isEnded, runStatusRows } from "../../../shared/rows/mesh/run.ts";
 import type { RunId } from "../../../shared/tokens.ts";
+import { ahead } from "../ahead.ts";
 import { MANAGER } from "../context.ts";
-import { ahead } from "../issue/ahead.ts";
 import { issue, revoke } from "../issue/issue.ts";
 import { checkServed, servedRequest } from "../issue/served.ts";
 import { checkRegistration } from "../registration/check.ts";
@@ -23,31 +23,25 @@ export const handleRunAttempt: AuthHandler<typeof runAttempt> = async (given) =>
   const { attempt } = args;
   const { runId, driverId, mediatorId } = attempt;
   const served = attempt.served === undefined ? undefined : servedRequest(attempt.served);
-  let seen = 0;
   let listed: Promise<Key<EpCred>[]> | undefined;
   const issued = await issue(visit, {
     async plan(current) {
-      const letIn = ahead(admitted(current, runId, args.instanceId));
-      const next = ahead(nextInLine(current, attempt));
       const gate = await checkRegistration(current);
-      const admission = await letIn;
       if (served) {
+        const { value } = await admitted(current, runId, args.instanceId);
         await checkServed(current, gate, served, {
           command: "run-resume",
-          owner: admission.value.caller.owner,
+          owner: value.caller.owner,
           agrees: (observed) => observed.runId === runId,
         });
       }
-      seen = await next;
       const names = { driver: "driver", mediator: "mediator" };
       return { gate, credentials: runCredentials(current, gate.value, attempt, names) };
     },
-    async again(current) {
-      const next = ahead(nextInLine(current, attempt));
+    async beforeCommit(current) {
+      const next = ahead(assertNext(current, attempt));
       await admitted(current, runId, args.instanceId);
-      if ((await next) !== seen) {
-        throw new AuthorityError("conflict", "the run's status moved meanwhile, ask again");
-      }
+      await next;
     },
     after(current) {
       // After the commit, as two attempts at once must not both pass over the other.
@@ -72,16 +66,15 @@ export const handleRunAttempt: AuthHandler<typeof runAttempt> = async (given) =>
   };
 };
 
-/** Checks 4 and 5: the run goes on, and this attempt is exactly the next one. The status' revision, 0 without one. */
-async function nextInLine(
+/** Checks 4 and 5: the run goes on, and this attempt is exactly the next one. */
+async function assertNext(
   { context, work }: Visit,
   { runId, epoch, fencingToken }: { runId: RunId; epoch: number; fencingToken: number },
-): Promise<number> {
-  const row = await context.store.read(runStatusRows.key({ endpoint: MANAGER, runId }), work);
-  if (row && isEnded(row.value)) throw new AuthorityError("failed-precondition", "the run has ended");
+): Promise<void> {
+  const status = (await context.store.read(runStatusRows.key({ endpoint: MANAGER, runId }), work))?.value;
+  if (status && isEnded(status)) throw new AuthorityError("failed-precondition", "the run has ended");
   const next = (recorded: number | undefined): number => (recorded ?? 0) + 1;
-  if (epoch !== next(row?.value.epoch) || fencingToken !== next(row?.value.fencingToken)) {
+  if (epoch !== next(status?.epoch) || fencingToken !== next(status?.fencingToken)) {
     throw new AuthorityError("conflict", "epoch and fencingToken are not one more than the run's recorded ones");
   }
-  return row?.revision ?? 0;
 }

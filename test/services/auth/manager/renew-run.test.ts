@@ -5,8 +5,10 @@ import { createKeyPair } from "../../../../shared/credentials/nkeys.ts";
 import { runHolder } from "../../../../shared/credentials/roles.ts";
 import { AuthorityError, type ErrorCode } from "../../../../shared/errors.ts";
 import { newUid, systemPorts } from "../../../../shared/ports.ts";
+import { revocationRows } from "../../../../shared/rows/admission.ts";
 import { epCredRows } from "../../../../shared/rows/credential.ts";
-import { managerRows } from "../../../../shared/rows/manager.ts";
+import type { Key } from "../../../../shared/rows/family.ts";
+import { runStatusRows } from "../../../../shared/rows/mesh/run.ts";
 import { type TakeoverId, UserNkey } from "../../../../shared/tokens.ts";
 import { freshRunId, freshTakeoverId, type TestManager } from "../../../kit/manager.ts";
 import { pauseCommit, pauseRead } from "../../../kit/pause.ts";
@@ -117,9 +119,13 @@ describe("a run that is renewed", () => {
 });
 
 describe("while signing", () => {
-  /** Stops between the checks and the signature. */
-  async function meanwhile(held: Held, what: () => Promise<unknown>): Promise<() => Promise<unknown>> {
-    const pause = pauseRead(managerRows.key({ instanceId: manager.instanceId }).key, 2); // the first says who asks
+  /** Stops at a read that is the last of its row before the commit. */
+  async function meanwhile(
+    held: Held,
+    at: Key<unknown>,
+    what: () => Promise<unknown>,
+  ): Promise<() => Promise<unknown>> {
+    const pause = pauseRead(at.key);
     const answer = manager.person.ask(managerRenewRun, args(manager, held));
     answer.catch(() => {});
     await pause.reached;
@@ -132,14 +138,16 @@ describe("while signing", () => {
 
   it("a run may be revoked", async () => {
     const held = await heldRun(manager);
-    const goOn = await meanwhile(held, () => markRevoked(space, held.runId));
+    const marker = revocationRows.key({ endpoint: MANAGER, runId: held.runId });
+    const goOn = await meanwhile(held, marker, () => markRevoked(space, held.runId));
     await unchanged(space, "permission-denied", goOn);
   });
 
-  it("a run may move, or be taken", async () => {
-    for (const change of [{ journalHigh: 7 }, { state: "released" as const }, { fencingToken: 2 }]) {
+  it("a run may end, or be taken", async () => {
+    for (const change of [{ state: "released" as const }, { fencingToken: 2 }]) {
       const held = await heldRun(manager);
-      const goOn = await meanwhile(held, () => writeStatus(space, held, change));
+      const status = runStatusRows.key({ endpoint: MANAGER, runId: held.runId });
+      const goOn = await meanwhile(held, status, () => writeStatus(space, held, change));
       await unchanged(space, "conflict", goOn);
     }
   });

@@ -2,7 +2,6 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { managerRenewStanding } from "../../../../shared/contracts/auth/manager/renew-standing.ts";
 import { artifactOf, type Input, manifestOf } from "../../../../shared/contracts/operation.ts";
 import { newUid, systemPorts } from "../../../../shared/ports.ts";
-import { managerRows } from "../../../../shared/rows/manager.ts";
 import { type ServiceSpec, serviceSpecRows } from "../../../../shared/rows/service.ts";
 import { artifactSubject } from "../../../../shared/subjects.ts";
 import { Digest } from "../../../../shared/tokens.ts";
@@ -140,7 +139,7 @@ describe("the registered service record", () => {
 
   it("must not move while signing", async () => {
     const of = await newManager();
-    const pause = pauseRead(managerRows.key({ instanceId: of.instanceId }).key, 2); // the first says who asks
+    const pause = pauseRead(specKey(of).key, 2); // the first says what is served
     const answer = of.person.ask(managerRenewStanding, args(of));
     answer.catch(() => {});
     await pause.reached;

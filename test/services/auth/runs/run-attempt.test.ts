@@ -6,9 +6,9 @@ import { createKeyPair, type KeyPair } from "../../../../shared/credentials/nkey
 import { runHolder } from "../../../../shared/credentials/roles.ts";
 import type { ErrorCode } from "../../../../shared/errors.ts";
 import { newUid, systemPorts } from "../../../../shared/ports.ts";
-import { admissionRows } from "../../../../shared/rows/admission.ts";
+import { admissionRows, revocationRows } from "../../../../shared/rows/admission.ts";
 import { epCredRows } from "../../../../shared/rows/credential.ts";
-import { managerRows } from "../../../../shared/rows/manager.ts";
+import { runStatusRows } from "../../../../shared/rows/mesh/run.ts";
 import { type RunId, type Space, UserNkey } from "../../../../shared/tokens.ts";
 import { freshRunId, freshTakeoverId, type TestManager } from "../../../kit/manager.ts";
 import { pauseCommit, pauseRead } from "../../../kit/pause.ts";
@@ -164,7 +164,7 @@ describe("check 2: the run", () => {
 
   it("is not revoked while signing", async () => {
     const runId = await admittedRun(space, manager);
-    const pause = pauseRead(managerRows.key({ instanceId: manager.instanceId }).key, 2); // the first says who asks
+    const pause = pauseRead(revocationRows.key({ endpoint: MANAGER, runId }).key);
     const answer = alice.ask(runAttempt, args(manager, { runId }));
     answer.catch(() => {});
     await pause.reached;
@@ -244,7 +244,7 @@ describe("checks 4 and 5: the run's status", () => {
 
   it("does not move while signing", async () => {
     const runId = await admittedRun(space, manager);
-    const pause = pauseRead(managerRows.key({ instanceId: manager.instanceId }).key, 2); // the first says who asks
+    const pause = pauseRead(runStatusRows.key({ endpoint: MANAGER, runId }).key);
     const answer = alice.ask(runAttempt, args(manager, { runId }));
     answer.catch(() => {});
     await pause.reached;
