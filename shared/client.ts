@@ -6,23 +6,16 @@
  * const { actors } = await client.call(actorList, { requestId: newNonce(ports) });
  * ```
  *
- * Each call takes a fresh inbox, since the broker refuses both answers to two outstanding requests with one reply
- * subject. A refusal is thrown as the `AuthorityError` that the service named; silence is `unavailable` with outcome
+ * Each call takes a fresh reply subject, since the broker refuses both answers to two outstanding requests with one. A
+ * refusal is thrown as the `AuthorityError` that the service named; silence is `unavailable` with outcome
  * `unknown`. Only what changes nothing, or certainly did not happen, is repeated, inside the deadline (wire §4).
  */
-import {
-  createInbox,
-  errors,
-  type Msg,
-  type NatsConnection,
-  NoRespondersError,
-  RequestError,
-} from "@nats-io/nats-core";
+import { errors, type Msg, type NatsConnection, NoRespondersError } from "@nats-io/nats-core";
 import type { Json } from "./canonical.ts";
 import { type Input, type Operation, type Output, schemaClosure } from "./contracts/operation.ts";
 import { type EndpointRequest, type ParsedReply, parseReply } from "./envelope.ts";
 import { AuthorityError, type ErrorDetail, isAuthorityError, isErrorCode, textOf } from "./errors.ts";
-import { whileOpen } from "./nats/while-open.ts";
+import { request } from "./nats/requests.ts";
 import { newNonce, type Ports } from "./ports.ts";
 import { type Asking, repeating } from "./repeat.ts";
 import { isRefusedHere } from "./store/api.ts";
@@ -94,7 +87,7 @@ export class AuthorityClient {
       caller,
       nonce: newNonce(ports),
     });
-    const request: EndpointRequest = {
+    const envelope: EndpointRequest = {
       v: 1,
       id: id as string as EndpointRequest["id"],
       op: {
@@ -113,24 +106,16 @@ export class AuthorityClient {
       ...(options.auth === undefined ? {} : { auth: options.auth }),
     };
     const current = typeof connection === "function" ? connection() : connection;
-    const message = await exchange(current, createInbox(inboxPrefix), subject, request, deadlineMs);
+    const message = await exchange(current, subject, JSON.stringify(envelope), { timeoutMs: deadlineMs, inboxPrefix });
     return read(message, id);
   }
 }
 
-async function exchange(
-  connection: NatsConnection,
-  reply: string,
-  subject: string,
-  request: EndpointRequest,
-  ms: number,
-): Promise<Msg> {
+async function exchange(...asking: Parameters<typeof request>): Promise<Msg> {
   try {
-    return await whileOpen(connection, () =>
-      connection.request(subject, JSON.stringify(request), { timeout: ms, noMux: true, reply }),
-    );
+    return await request(...asking);
   } catch (error) {
-    if (error instanceof NoRespondersError || (error instanceof RequestError && error.isNoResponders())) {
+    if (error instanceof NoRespondersError) {
       throw new AuthorityError("unavailable", "nobody serves this operation", { outcome: "not-executed" });
     }
     const outcome = isRefusedHere(error) ? "not-executed" : "unknown";

@@ -17,6 +17,8 @@ import type { NatsConnectionImpl } from "@nats-io/nats-core/internal";
 export interface RequestOptions {
   readonly timeoutMs: number;
   readonly headers?: MsgHdrs;
+  /** Where this connection may receive; its own setting, if not given. */
+  readonly inboxPrefix?: string;
 }
 
 /**
@@ -29,15 +31,15 @@ export function request(
   data: Uint8Array | string,
   options: RequestOptions,
 ): Promise<Msg> {
-  let requests = of.get(connection);
-  if (!requests) {
-    requests = new Requests(connection);
-    of.set(connection, requests);
-  }
+  const prefix = options.inboxPrefix ?? (connection as NatsConnectionImpl).options.inboxPrefix ?? "_INBOX";
+  const known = of.get(connection) ?? new Map<string, Requests>();
+  of.set(connection, known);
+  const requests = known.get(prefix) ?? new Requests(connection, createInbox(prefix));
+  known.set(prefix, requests);
   return requests.ask(subject, data, options);
 }
 
-const of = new WeakMap<NatsConnection, Requests>();
+const of = new WeakMap<NatsConnection, Map<string, Requests>>();
 
 interface Pending {
   readonly subject: string;
@@ -51,9 +53,9 @@ class Requests {
   /** By the last token of the reply subject, oldest first. */
   readonly #pending = new Map<string, Pending>();
 
-  constructor(connection: NatsConnection) {
+  constructor(connection: NatsConnection, inbox: string) {
     this.#connection = connection;
-    this.#inbox = createInbox((connection as NatsConnectionImpl).options.inboxPrefix);
+    this.#inbox = inbox;
     void connection.closed().then(() => this.#refuseAll(new errors.RequestError("connection closed")));
     if (!connection.isClosed()) void this.#hearRefusals();
   }

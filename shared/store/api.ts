@@ -1,5 +1,5 @@
 /** One request to the JetStream API, answered by the stream's leader, and what its errors mean. */
-import { errors, type Msg, type NatsConnection, NoRespondersError, RequestError } from "@nats-io/nats-core";
+import { errors, type Msg, type NatsConnection, NoRespondersError } from "@nats-io/nats-core";
 import { unavailable } from "../errors.ts";
 import { request } from "../nats/requests.ts";
 
@@ -80,13 +80,12 @@ export function faultOf(error: unknown): string {
 
 /** The request was refused before it left, or by a permission: nothing was done. */
 export function isRefusedHere(error: unknown): boolean {
-  const cause = error instanceof RequestError ? error.cause : error;
   return (
     // Of a subscription it says nothing: the request went out, and its answer is what does not come in.
-    (cause instanceof errors.PermissionViolationError && cause.operation === "publish") ||
-    cause instanceof errors.ClosedConnectionError ||
-    cause instanceof errors.DrainingConnectionError ||
-    cause instanceof errors.InvalidArgumentError ||
-    cause instanceof errors.InvalidSubjectError
+    (error instanceof errors.PermissionViolationError && error.operation === "publish") ||
+    error instanceof errors.ClosedConnectionError ||
+    error instanceof errors.DrainingConnectionError ||
+    error instanceof errors.InvalidArgumentError ||
+    error instanceof errors.InvalidSubjectError
   );
 }
