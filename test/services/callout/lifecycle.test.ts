@@ -32,7 +32,7 @@ describe("a callout", () => {
     const who = await install(at, grant());
     const connects = async () => (await at.connect(await at.bearers.bearer(who), freshNonce())).close();
     await connects();
-    const servers = () => deps.owned.list().map(({ tuple }) => tuple?.serverId);
+    const servers = () => [...deps.owned.list().map(({ tuple }) => tuple?.serverId), at.authority.info?.server_id];
     const [former] = servers();
     await at.broker.restart();
     await vi.waitFor(() => expect(servers().includes(former)).toBe(false), { timeout: 10_000 });
