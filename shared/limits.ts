@@ -331,6 +331,9 @@ export const GATEWAY = {
 /** The durables of an incarnation (lifecycles §1.1): seconds until an unacknowledged message comes again. */
 export const MAILBOX = { ackWaitS: 60 } as const;
 
+/** Issuing (operations §4): ms after which what no fence guards is looked at once more before the commit. */
+export const ISSUE = { freshMs: 100 } as const;
+
 /** Runs (operations §5). */
 export const RUNS = {
   /** ms that an attempt waits for the eviction of earlier ones */

@@ -31,12 +31,16 @@ function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
-/** Drawn ahead, as each draw costs as much as a thousand times its bytes; none is given out twice or kept. */
+/** Drawn ahead, as a draw of a few bytes costs as much as one of all these; none is given out twice or kept. */
 const drawn = Buffer.alloc(4_096);
 let given = drawn.length;
 
+/** What keys are made of is drawn for itself, so that no key lies in memory before there is one. */
+const KEY_BYTES = 32;
+
 function random(bytes: number): Uint8Array {
-  if (bytes > drawn.length) return randomFillSync(new Uint8Array(bytes));
+  if (!Number.isSafeInteger(bytes) || bytes < 0) throw new RangeError("not a number of bytes");
+  if (bytes >= KEY_BYTES) return randomFillSync(new Uint8Array(bytes));
   if (given + bytes > drawn.length) {
     randomFillSync(drawn);
     given = 0;

@@ -18,7 +18,10 @@ export interface ManagingHolder {
   readonly granter: Granter;
   /** On a manager's own connection. */
   readonly instanceId?: Uid;
-  /** There, that instance's gate: asked for beside its row, since nearly every operation needs it. */
+  /**
+   * There, that instance's gate, asked for beside its row since nearly every operation needs it. As it was then: a
+   * decision that is to be made again begins with another holder (`revisit`).
+   */
   readonly gate?: Promise<Entry<EpGate> | undefined>;
 }
 

@@ -22,8 +22,9 @@ export interface RequestOptions {
 }
 
 /**
- * The first answer. Rejects with the library's errors: `TimeoutError`, `NoRespondersError`, `PermissionViolationError`,
- * `ClosedConnectionError` where it was never sent, `RequestError` where the connection ended meanwhile.
+ * The first answer. Rejects with the library's errors: `TimeoutError`, `NoRespondersError`, `PermissionViolationError`;
+ * `ClosedConnectionError`, `DrainingConnectionError`, `InvalidArgumentError` and `InvalidSubjectError` where it was never
+ * sent; `RequestError` where the connection ended meanwhile.
  */
 export function request(
   connection: NatsConnection,
@@ -32,14 +33,15 @@ export function request(
   options: RequestOptions,
 ): Promise<Msg> {
   const prefix = options.inboxPrefix ?? (connection as NatsConnectionImpl).options.inboxPrefix ?? "_INBOX";
-  const known = of.get(connection) ?? new Map<string, Requests>();
-  of.set(connection, known);
+  const known = requestsOf.get(connection) ?? new Map<string, Requests>();
+  requestsOf.set(connection, known);
   const requests = known.get(prefix) ?? new Requests(connection, createInbox(prefix));
   known.set(prefix, requests);
   return requests.ask(subject, data, options);
 }
 
-const of = new WeakMap<NatsConnection, Map<string, Requests>>();
+/** By connection and inbox prefix. */
+const requestsOf = new WeakMap<NatsConnection, Map<string, Requests>>();
 
 interface Pending {
   readonly subject: string;
@@ -73,6 +75,8 @@ class Requests {
       this.#pending.set(token, { subject, settle });
       const options: PublishOptions = { reply: `${this.#inbox}.${token}`, ...(headers ? { headers } : {}) };
       try {
+        // It would still be sent, and nobody would hear its answer.
+        if (this.#connection.isDraining() && !this.#connection.isClosed()) throw new errors.DrainingConnectionError();
         this.#listen();
         this.#connection.publish(subject, data, options);
       } catch (error) {

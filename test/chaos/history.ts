@@ -63,9 +63,12 @@ export class History {
     const last = (await this.#store.lastSeq("auth")) ?? 0;
     const unanswered = [...this.#sent.values()];
     const all: (readonly Written[])[] = [];
+    const lasts = new Map<string, number>();
     for (let first = 1; first <= last; first += all.at(-1)?.length ?? 1) {
       const known = this.#commits.get(first) ?? (await this.#answer(first));
-      all.push(known ?? written(first, lost(unanswered, first, this.#next(first, last))));
+      const commit = known ?? written(first, this.#lost(unanswered, first, this.#next(first, last), lasts));
+      for (const { key, seq } of commit) lasts.set(key, seq);
+      all.push(commit);
     }
     return all;
   }
@@ -79,6 +82,22 @@ export class History {
 
   #next(first: number, last: number): number {
     return Math.min(last + 1, ...[...this.#commits.keys()].filter((seq) => seq > first));
+  }
+
+  /**
+   * A stream that changes its leader stores what it does not answer: the earliest such commit that fits before the next
+   * and expects the rows as they stood. Refused ones do not, whose answer may have been missed as well.
+   */
+  #lost(unanswered: Sent[][], first: number, next: number, lasts: ReadonlyMap<string, number>): readonly Sent[] {
+    const stood = ({ key, headers }: Sent): boolean => {
+      const subject = headers?.get("Nats-Expected-Last-Subject-Sequence-Subject") || this.#prefix + key;
+      const expected = Number(headers?.get("Nats-Expected-Last-Subject-Sequence"));
+      return (lasts.get(subject.slice(this.#prefix.length)) ?? 0) === expected;
+    };
+    const at = unanswered.findIndex((sent) => first + sent.length <= next && sent.every(stood));
+    const [sent] = at < 0 ? [] : unanswered.splice(at, 1);
+    if (!sent) throw new Error(`nobody was heard writing message ${first}`);
+    return sent;
   }
 
   #heard(message: Msg): void {
@@ -124,11 +143,3 @@ export class History {
 
 const written = (first: number, sent: readonly Sent[]): readonly Written[] =>
   sent.map((message, at) => ({ ...message, seq: first + at }));
-
-/** A stream that changes its leader stores what it does not answer: the earliest such commit that fits before the next. */
-function lost(unanswered: Sent[][], first: number, next: number): readonly Sent[] {
-  const at = unanswered.findIndex(({ length }) => first + length <= next);
-  const [sent] = at < 0 ? [] : unanswered.splice(at, 1);
-  if (!sent) throw new Error(`nobody was heard writing message ${first}`);
-  return sent;
-}

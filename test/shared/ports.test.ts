@@ -18,6 +18,11 @@ describe("random bytes", () => {
     expect(seen.size).toBe(drawn);
   });
 
+  it("are refused for what is no count, and none is given out again for it", () => {
+    for (const bytes of [-16, 0.5, Number.NaN]) expect(() => systemPorts.random(bytes)).toThrow(RangeError);
+    expect(systemPorts.random(16)).not.toEqual(new Uint8Array(16));
+  });
+
   it("are the caller's own", () => {
     const one = systemPorts.random(16);
     const copy = Uint8Array.from(one);

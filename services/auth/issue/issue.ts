@@ -5,7 +5,7 @@
  */
 import { atOnce } from "../../../shared/at-once.ts";
 import { AuthorityError, isAuthorityError } from "../../../shared/errors.ts";
-import { STORE } from "../../../shared/limits.ts";
+import { ISSUE, STORE } from "../../../shared/limits.ts";
 import type { EpCred } from "../../../shared/rows/credential.ts";
 import type { Entry, Key } from "../../../shared/rows/family.ts";
 import type { EpGate } from "../../../shared/rows/gate.ts";
@@ -33,7 +33,10 @@ export interface Plan {
 export interface Issuing<Args> {
   /** Runs the operation's own checks. Again, from the caller on, once, where the gate was only touched meanwhile. */
   plan(visit: ManagingVisit<Args>): Promise<Plan>;
-  /** Checks of what no fence guards, the last before the commit; the signing goes on beside them. */
+  /**
+   * Checks of what no fence guards, the last before the commit; granter and signing go on beside them. Once more where
+   * those took their time.
+   */
   beforeCommit?(visit: ManagingVisit<Args>): Promise<void>;
   /** Checks between commit and release: when one fails, the rows just made are revoked and nothing leaves. */
   after?(visit: ManagingVisit<Args>): Promise<void>;
@@ -64,12 +67,16 @@ export async function issue<Args extends InstanceArgs>(
     const plan = await issuing.plan(visit);
     const issuedAt = context.ports.now();
     // Asked for after the gate was read; it signs while the leaders' answers are on their way.
-    const granted = recheckGranter(context.store, visit.holder, visit.args.instanceId, work);
-    const checked = ahead(Promise.resolve(issuing.beforeCommit?.(visit)));
+    const check = async () => issuing.beforeCommit?.(visit);
+    const asked = context.ports.monotonic();
+    const granted = ahead(recheckGranter(context.store, visit.holder, visit.args.instanceId, work));
+    const checked = ahead(check());
     const signed = ahead(Promise.resolve().then(() => signAll(visit, plan)));
     await granted;
     await checked;
     const minted = await signed;
+    // Where some answer was long in coming, what no fence guards may have moved since it was looked at.
+    if (context.ports.monotonic() - asked > ISSUE.freshMs) await check();
     const rows = minted.map(({ row }) => fenced(row.key, row.value, plan.gate));
     try {
       const revisions = await context.store.commit([...rows, ...(plan.extra?.(minted) ?? [])], work);

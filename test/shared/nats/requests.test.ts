@@ -83,6 +83,20 @@ describe("requests of one connection", () => {
     await expect(request(former, "echo.x", "", LONG)).rejects.toBeInstanceOf(errors.ClosedConnectionError);
   });
 
+  it("are not sent while the connection drains, as nobody would hear the answers", async () => {
+    const connection = await open();
+    const heard: string[] = [];
+    echo.subscribe("count", { callback: (_error, message) => void heard.push(message.subject) });
+    await echo.flush();
+    connection.subscribe("anything", { callback: () => {} });
+    const drained = connection.drain();
+    const refused = request(connection, "count", "", LONG);
+    await expect(refused).rejects.toBeInstanceOf(errors.DrainingConnectionError);
+    await drained;
+    await echo.flush();
+    expect(heard).toEqual([]);
+  });
+
   it("go on where an empty answer has headers that nobody can read", async () => {
     const connection = await open();
     const raw = await RawClient.open(broker.port, user());

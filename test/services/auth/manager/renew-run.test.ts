@@ -118,7 +118,7 @@ describe("a run that is renewed", () => {
   });
 });
 
-describe("while signing", () => {
+describe("before the last look", () => {
   /** Stops at a read that is the last of its row before the commit. */
   async function meanwhile(
     held: Held,

@@ -1,13 +1,15 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { SERVICES } from "../../../../services/service.ts";
 import { runAttempt } from "../../../../shared/contracts/auth/runs/run-attempt.ts";
 import type { Input, Output } from "../../../../shared/contracts/operation.ts";
 import { createKeyPair, type KeyPair } from "../../../../shared/credentials/nkeys.ts";
 import { runHolder } from "../../../../shared/credentials/roles.ts";
 import type { ErrorCode } from "../../../../shared/errors.ts";
+import { ISSUE } from "../../../../shared/limits.ts";
 import { newUid, systemPorts } from "../../../../shared/ports.ts";
 import { admissionRows, revocationRows } from "../../../../shared/rows/admission.ts";
 import { epCredRows } from "../../../../shared/rows/credential.ts";
+import { managerRows } from "../../../../shared/rows/manager.ts";
 import { runStatusRows } from "../../../../shared/rows/mesh/run.ts";
 import { type RunId, type Space, UserNkey } from "../../../../shared/tokens.ts";
 import { freshRunId, freshTakeoverId, type TestManager } from "../../../kit/manager.ts";
@@ -162,7 +164,7 @@ describe("check 2: the run", () => {
     await refused("permission-denied", { runId });
   });
 
-  it("is not revoked while signing", async () => {
+  it("is not revoked before the last look", async () => {
     const runId = await admittedRun(space, manager);
     const pause = pauseRead(revocationRows.key({ endpoint: MANAGER, runId }).key);
     const answer = alice.ask(runAttempt, args(manager, { runId }));
@@ -242,7 +244,22 @@ describe("checks 4 and 5: the run's status", () => {
     for (const change of [{ epoch: 0 }, { fencingToken: 0 }]) await refused("bad-request", { runId, ...change });
   });
 
-  it("does not move while signing", async () => {
+  it("is looked at once more where the granter's answer is long in coming", async () => {
+    const runId = await admittedRun(space, manager);
+    const began = performance.now();
+    const pause = pauseRead(managerRows.key({ instanceId: manager.instanceId }).key, 2); // the first says who asks
+    const answer = alice.ask(runAttempt, args(manager, { runId }));
+    answer.catch(() => {});
+    await pause.reached;
+    await vi.waitFor(() => expect(performance.now() - began).toBeGreaterThan(10 * ISSUE.freshMs), 5_000);
+    await writeStatus(space, heldBy(manager, runId));
+    await unchanged(space, "conflict", () => {
+      pause.resume();
+      return answer;
+    });
+  });
+
+  it("does not move before the last look", async () => {
     const runId = await admittedRun(space, manager);
     const pause = pauseRead(runStatusRows.key({ endpoint: MANAGER, runId }).key);
     const answer = alice.ask(runAttempt, args(manager, { runId }));
