@@ -86,7 +86,7 @@ export class History {
 
   /**
    * A stream that changes its leader stores what it does not answer: the earliest such commit that fits before the next
-   * and expects the rows as they stood. Refused ones do not, whose answer may have been missed as well.
+   * and expects the rows as they stood.
    */
   #lost(unanswered: Sent[][], first: number, next: number, lasts: ReadonlyMap<string, number>): readonly Sent[] {
     const stood = ({ key, headers }: Sent): boolean => {
@@ -130,10 +130,11 @@ export class History {
   #settle(reply: string, ack: Ack): void {
     const sent = this.#sent.get(reply);
     if (!sent) {
-      if (ack.seq !== undefined) this.#early.set(reply, ack);
+      this.#early.set(reply, ack);
       return;
     }
     this.#sent.delete(reply);
+    this.#early.delete(reply);
     const { seq, error } = ack;
     if (error || seq === undefined) return;
     const first = seq - sent.length + 1;
