@@ -1,6 +1,6 @@
 /** Steps begun before their turn, so that answers of leaders are on their way at once. */
 import type { Entry, Key } from "../../shared/rows/family.ts";
-import type { Store } from "../../shared/store/store.ts";
+import type { Reader } from "../../shared/store/store.ts";
 import type { Work } from "../../shared/work.ts";
 
 /** A step begun before those that come first have ended: its refusal waits until it is awaited in its turn. */
@@ -8,9 +8,6 @@ export function ahead<T>(begun: Promise<T>): Promise<T> {
   begun.catch(() => {});
   return begun;
 }
-
-/** Whatever rows are read through. */
-export type Reader = Pick<Store, "read">;
 
 /** Reads as the given one does, and has already begun with the row that will most likely be asked for. */
 export function begunWith<V>(reader: Reader, likely: Key<V>, work: Work): Reader {

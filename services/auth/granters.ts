@@ -5,9 +5,9 @@ import { assignmentRows } from "../../shared/rows/assignment.ts";
 import type { Entry } from "../../shared/rows/family.ts";
 import { type Manager, managerRows } from "../../shared/rows/manager.ts";
 import type { GrantedBy } from "../../shared/rows/members.ts";
+import type { Reader } from "../../shared/store/store.ts";
 import type { Actor, Owner, Uid } from "../../shared/tokens.ts";
 import type { Work } from "../../shared/work.ts";
-import type { Reader } from "./ahead.ts";
 import { type Granter, grantedByOf, type ManagingHolder, sameGranter } from "./holders.ts";
 
 /** One sentence for every reason, since the reasons are the ledger's. */

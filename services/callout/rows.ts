@@ -8,7 +8,7 @@ import { credRows } from "../../shared/rows/credential.ts";
 import { epGateRows, gateRows } from "../../shared/rows/gate.ts";
 import { headRows } from "../../shared/rows/head.ts";
 import { sessionRows } from "../../shared/rows/session.ts";
-import type { Store } from "../../shared/store/store.ts";
+import type { Reader } from "../../shared/store/store.ts";
 import {
   type CredentialId,
   MANAGER,
@@ -19,7 +19,6 @@ import {
 } from "../../shared/tokens.ts";
 import type { Work } from "../../shared/work.ts";
 
-type Reader = Pick<Store, "read">;
 export type Rows = Awaited<ReturnType<typeof readRows>>;
 
 export async function readRows(store: Reader, { act }: Bearer, nonce: Nonce, work: Work) {

@@ -6,7 +6,7 @@ import { exchangeAgent } from "../../shared/contracts/exchange/exchange-agent.ts
 import type { Input } from "../../shared/contracts/operation.ts";
 import { AuthorityError } from "../../shared/errors.ts";
 import { type Actor, actorRows } from "../../shared/rows/actor.ts";
-import type { Store } from "../../shared/store/store.ts";
+import type { Reader } from "../../shared/store/store.ts";
 import { viewRule } from "../../shared/views.ts";
 import type { Work } from "../../shared/work.ts";
 import { endpoint } from "../host/handler.ts";
@@ -46,7 +46,7 @@ export const exchangeAgentEndpoint = (deps: ExchangeDeps) =>
 const NOBODY = sha256Hex("");
 
 /** Absent, wrong kind, revoked and wrong token take the same way to the same sentence. */
-async function agentRow(store: Pick<Store, "read">, { owner, actor, actorToken }: Args, work: Work): Promise<Actor> {
+async function agentRow(store: Reader, { owner, actor, actorToken }: Args, work: Work): Promise<Actor> {
   const row = (await store.read(actorRows.key({ owner, actor }), work))?.value;
   const agent = row?.kind === "managed" && row.state === "active" ? row : undefined;
   const expected = Buffer.from(agent?.tokenHash ?? NOBODY, "hex");

@@ -4,7 +4,7 @@ import type { Actor } from "../../shared/rows/actor.ts";
 import { credRows } from "../../shared/rows/credential.ts";
 import { gateRows } from "../../shared/rows/gate.ts";
 import { headRows } from "../../shared/rows/head.ts";
-import type { Store } from "../../shared/store/store.ts";
+import type { Reader } from "../../shared/store/store.ts";
 import { type CredentialId, principalOf } from "../../shared/tokens.ts";
 import type { Work } from "../../shared/work.ts";
 
@@ -15,7 +15,7 @@ export interface Root {
 }
 
 /** Head active at the row's uid, gate open, root active, unexpired, this principal's: else `permission-denied`. */
-export async function rootOf(store: Pick<Store, "read">, row: Actor, now: number, work: Work): Promise<Root> {
+export async function rootOf(store: Reader, row: Actor, now: number, work: Work): Promise<Root> {
   const { owner, actor, lifecycleUid: uid } = row;
   const [head, gate] = await Promise.all([
     store.read(headRows.key({ owner, actor }), work),

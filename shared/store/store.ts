@@ -31,6 +31,9 @@ export interface StoreOptions {
   readonly scanConnections?: Partial<Record<StreamAccount, ConnectionOf>>;
 }
 
+/** Whatever rows are read through. */
+export type Reader = Pick<Store, "read">;
+
 /** Every row under a prefix, and the keys of those that are none. */
 export interface Scan<V> {
   readonly entries: Entry<V>[];

@@ -2,7 +2,7 @@
 import { AuthorityError, isAuthorityError, type PlaneRefusal } from "../../../shared/errors.ts";
 import type { Entry } from "../../../shared/rows/family.ts";
 import type { Plane } from "../../../shared/rows/plane.ts";
-import type { Store } from "../../../shared/store/store.ts";
+import type { Reader } from "../../../shared/store/store.ts";
 
 /** A caller who needs a barrier learns why none runs here. */
 export const planeRefused = (reason: PlaneRefusal): AuthorityError =>
@@ -15,12 +15,12 @@ export const planeRefused = (reason: PlaneRefusal): AuthorityError =>
 export class Held {
   /** The row as it was won: the fence of every commit. */
   readonly entry: Entry<Plane>;
-  readonly #store: Pick<Store, "read">;
+  readonly #store: Reader;
   readonly #lost = new AbortController();
   #closing = false;
   #reason: PlaneRefusal | undefined;
 
-  constructor(entry: Entry<Plane>, store: Pick<Store, "read">) {
+  constructor(entry: Entry<Plane>, store: Reader) {
     this.entry = entry;
     this.#store = store;
   }

@@ -13,7 +13,7 @@ import { managerRows } from "../../../../shared/rows/manager.ts";
 import { runStatusRows } from "../../../../shared/rows/mesh/run.ts";
 import { type RunId, type Space, UserNkey } from "../../../../shared/tokens.ts";
 import { freshRunId, freshTakeoverId, type TestManager } from "../../../kit/manager.ts";
-import { pauseCommit, pauseRead } from "../../../kit/pause.ts";
+import { type Pause, pauseCommit, pauseRead } from "../../../kit/pause.ts";
 import type { ManagerCaller, Person } from "../../../kit/person.ts";
 import { admission } from "../../../kit/rows.ts";
 import { startSpace, type TestSpace } from "../../../kit/space.ts";
@@ -62,6 +62,18 @@ function args(of: TestManager, change: Partial<Attempt> = {}): Input<typeof runA
 }
 const attempt = (change: Partial<Attempt>) => manager.client.call(runAttempt, args(manager, change), { once: true });
 const refused = (code: ErrorCode, change: Partial<Attempt>) => unchanged(space, code, () => attempt(change));
+
+/** Stops there, does that, and goes on to a refusal that leaves nothing written. */
+async function refusedAfter(pause: Pause, code: ErrorCode, runId: RunId, what: () => Promise<unknown>): Promise<void> {
+  const answer = alice.ask(runAttempt, args(manager, { runId }));
+  answer.catch(() => {});
+  await pause.reached;
+  await what();
+  await unchanged(space, code, () => {
+    pause.resume();
+    return answer;
+  });
+}
 const rowsOf = async (runId: RunId) => {
   const { entries } = await space.store.scan(epCredRows, { endpoint: MANAGER, instanceId: manager.instanceId });
   return entries.filter(({ value }) => value.runId === runId).map(({ value }) => value);
@@ -167,14 +179,7 @@ describe("check 2: the run", () => {
   it("is not revoked before the last look", async () => {
     const runId = await admittedRun(space, manager);
     const pause = pauseRead(revocationRows.key({ endpoint: MANAGER, runId }).key);
-    const answer = alice.ask(runAttempt, args(manager, { runId }));
-    answer.catch(() => {});
-    await pause.reached;
-    await markRevoked(space, runId);
-    await unchanged(space, "permission-denied", () => {
-      pause.resume();
-      return answer;
-    });
+    await refusedAfter(pause, "permission-denied", runId, () => markRevoked(space, runId));
   });
 
   it("is not revoked between commit and release: then the rows are revoked, and nothing leaves", async () => {
@@ -248,27 +253,15 @@ describe("checks 4 and 5: the run's status", () => {
     const runId = await admittedRun(space, manager);
     const began = performance.now();
     const pause = pauseRead(managerRows.key({ instanceId: manager.instanceId }).key, 2); // the first says who asks
-    const answer = alice.ask(runAttempt, args(manager, { runId }));
-    answer.catch(() => {});
-    await pause.reached;
-    await vi.waitFor(() => expect(performance.now() - began).toBeGreaterThan(10 * ISSUE.freshMs), 5_000);
-    await writeStatus(space, heldBy(manager, runId));
-    await unchanged(space, "conflict", () => {
-      pause.resume();
-      return answer;
+    await refusedAfter(pause, "conflict", runId, async () => {
+      await vi.waitFor(() => expect(performance.now() - began).toBeGreaterThan(10 * ISSUE.freshMs), 5_000);
+      await writeStatus(space, heldBy(manager, runId));
     });
   });
 
   it("does not move before the last look", async () => {
     const runId = await admittedRun(space, manager);
     const pause = pauseRead(runStatusRows.key({ endpoint: MANAGER, runId }).key);
-    const answer = alice.ask(runAttempt, args(manager, { runId }));
-    answer.catch(() => {});
-    await pause.reached;
-    await writeStatus(space, heldBy(manager, runId));
-    await unchanged(space, "conflict", () => {
-      pause.resume();
-      return answer;
-    });
+    await refusedAfter(pause, "conflict", runId, () => writeStatus(space, heldBy(manager, runId)));
   });
 });
